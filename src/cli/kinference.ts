@@ -1,0 +1,131 @@
+import { Command } from "commander";
+import { pino } from "pino";
+import { DEFAULT_HANDLER } from "../handler/handler.ts";
+import { DEFAULT_SIMULATOR, SimulatedWorker } from "../simulator/worker-server.ts";
+import { loadDeclared, problemLines, type ResourceFlags } from "./declared-resources.ts";
+import { HandlerProcess } from "./handler-process.ts";
+import { collect, parseAddress, parseBytes, parseNumber } from "./options.ts";
+import { type UpFlags, UsageError, up } from "./up.ts";
+
+const log = pino(
+  { level: process.env["LOG_LEVEL"] ?? "info", base: null, timestamp: pino.stdTimeFunctions.isoTime },
+  pino.destination(2),
+);
+
+const program = new Command("kinference").description("An inference control plane for vLLM workers behind Envoy");
+
+const resourceOptions = (command: Command): Command =>
+  command
+    .option("--worker <url>", "a vLLM worker, for example http://gpu1:8000 (repeatable)", collect)
+    .option(
+      "-f, --file <path>",
+      "resources: a YAML or JSON file, or a folder of them (repeatable; reloaded when changed)",
+      collect,
+    )
+    .option("--fail-open", "when the handler is down, let requests through to any worker of --worker")
+    .option("--max-body <bytes>", "largest request body", parseBytes, DEFAULT_HANDLER.maxBodyBytes)
+    .option(
+      "--allow-path <path>",
+      "a further path to let through to any worker, unread by policies (repeatable)",
+      collect,
+    )
+    .option("--debug-headers", "say in response headers who served a request, and why")
+    .option("--scrape-interval <ms>", "between two scrapes of a worker", parseNumber);
+
+resourceOptions(program.command("up"))
+  .description("run gateway, handler and Envoy on this machine")
+  .option("--listen <address>", "where clients connect", parseAddress, { address: "127.0.0.1", port: 8080 })
+  .option("--admin <address>", "metrics, live state, health", parseAddress, { address: "127.0.0.1", port: 9090 })
+  .option("--concurrency <n>", "Envoy's worker threads (default: one for each core)", parseNumber)
+  .action(async (flags: UpFlags) => {
+    const running = await up(flags, log);
+    log.info({ envoy: running.envoyVersion, admin: running.adminUrl }, "serving");
+    console.log(`ready ${running.url}`);
+    untilSignal(() => running.stop());
+    const code = await running.exited;
+    if (!stopping) {
+      log.fatal({ code }, "Envoy exited");
+      process.exit(1);
+    }
+  });
+
+interface ServeFlags extends ResourceFlags {
+  extProc: { address: string; port: number };
+  admin: { address: string; port: number };
+  maxBody: number;
+  allowPath?: string[];
+  debugHeaders?: boolean;
+  scrapeInterval?: number;
+}
+
+resourceOptions(program.command("serve"))
+  .description("run the handler alone, as an endpoint picker (ext_proc) for somebody else's Envoy")
+  .requiredOption("--ext-proc <address>", "where Envoy's ext_proc filter connects", parseAddress)
+  .option("--admin <address>", "metrics, live state, health", parseAddress, { address: "127.0.0.1", port: 9090 })
+  .action(async (flags: ServeFlags) => {
+    const declared = loadDeclared(flags);
+    if (!declared.ok) throw new UsageError(problemLines(declared).join("\n"));
+    const handler = new HandlerProcess({
+      snapshot: declared.snapshot,
+      log,
+      maxBodyBytes: flags.maxBody,
+      allowedPaths: flags.allowPath ?? [],
+      debugHeaders: flags.debugHeaders === true,
+      ...(flags.scrapeInterval === undefined ? {} : { scrapeIntervalMs: flags.scrapeInterval }),
+    });
+    await handler.apply(declared.snapshot);
+    const port = await handler.service.listen(flags.extProc.address, flags.extProc.port);
+    await handler.serveAdmin(flags.admin.address, flags.admin.port);
+    handler.setReady(true);
+    console.log(`ready ${flags.extProc.address}:${port}`);
+    untilSignal(() => handler.close(30_000));
+  });
+
+program
+  .command("simulate")
+  .description("run a simulated vLLM worker: no GPU, the real APIs, scheduler and KV cache")
+  .option("--listen <address>", "where it serves", parseAddress, { address: "127.0.0.1", port: 8000 })
+  .option("--model <name>", "a model that it serves (repeatable)", collect)
+  .option("--blocks <n>", "KV-cache blocks", parseNumber, DEFAULT_SIMULATOR.blocks)
+  .option("--block-tokens <n>", "tokens in a block", parseNumber, DEFAULT_SIMULATOR.blockTokens)
+  .option("--max-running <n>", "sequences that run at once", parseNumber, DEFAULT_SIMULATOR.maxRunning)
+  .option(
+    "--prefill <tokens/s>",
+    "prompt tokens computed in a second",
+    parseNumber,
+    DEFAULT_SIMULATOR.prefillTokensPerSecond,
+  )
+  .option("--step <ms>", "time between tokens", parseNumber, DEFAULT_SIMULATOR.stepMs)
+  .option("--seed <n>", "its answers follow from it", parseNumber, DEFAULT_SIMULATOR.seed)
+  .action(async (flags) => {
+    const { listen, model, blocks, blockTokens, maxRunning, prefill, step, seed } = flags;
+    const worker = new SimulatedWorker({
+      ...(model ? { models: model } : {}),
+      blocks,
+      blockTokens,
+      maxRunning,
+      prefillTokensPerSecond: prefill,
+      stepMs: step,
+      seed,
+    });
+    console.log(`ready http://${listen.address}:${await worker.listen(listen.port, listen.address)}`);
+    untilSignal(() => worker.close());
+  });
+
+let stopping = false;
+function untilSignal(stop: () => Promise<void>): void {
+  const once = () => {
+    if (stopping) process.exit(130);
+    stopping = true;
+    void stop().then(() => process.exit(0));
+  };
+  process.on("SIGINT", once);
+  process.on("SIGTERM", once);
+}
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error(error instanceof UsageError || process.env["LOG_LEVEL"] !== "debug" ? (error as Error).message : error);
+  process.exit(2);
+}

@@ -1,0 +1,103 @@
+import type { Logger } from "pino";
+import { watchFiles } from "../resources/files.ts";
+import type { Recorder } from "../telemetry/records.ts";
+import { loadDeclared, problemLines, type ResourceFlags } from "./declared-resources.ts";
+import { findEnvoy } from "./find-envoy.ts";
+import { GatewayProcess } from "./gateway-process.ts";
+import { HandlerProcess } from "./handler-process.ts";
+
+export interface UpFlags extends ResourceFlags {
+  listen: { address: string; port: number };
+  admin: { address: string; port: number };
+  maxBody: number;
+  allowPath?: string[];
+  debugHeaders?: boolean;
+  concurrency?: number;
+  scrapeInterval?: number;
+}
+
+/** What `up` started. */
+export interface Running {
+  url: string;
+  adminUrl: string;
+  envoyVersion: string;
+  handler: HandlerProcess;
+  gateway: GatewayProcess;
+  /** Resolves when Envoy is gone. */
+  exited: Promise<number | null>;
+  stop(): Promise<void>;
+}
+
+const RESOLVE_EVERY_MS = 30_000;
+
+/** A mistake of the user's: its message is all there is to say. */
+export class UsageError extends Error {}
+
+/** Runs gateway, handler and Envoy on this machine until stopped. */
+export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Promise<Running> {
+  const declared = loadDeclared(flags);
+  if (!declared.ok) throw new UsageError(problemLines(declared).join("\n"));
+  if (declared.snapshot.pools.length === 0)
+    throw new UsageError("no workers: give --worker URL, or an InferencePool with -f");
+  const handler = new HandlerProcess({
+    snapshot: declared.snapshot,
+    log,
+    maxBodyBytes: flags.maxBody,
+    allowedPaths: flags.allowPath ?? [],
+    debugHeaders: flags.debugHeaders === true,
+    ...(flags.scrapeInterval === undefined ? {} : { scrapeIntervalMs: flags.scrapeInterval }),
+    ...(recorder ? { recorder } : {}),
+  });
+  const handlerPort = await handler.service.listen("127.0.0.1", 0);
+  const gateway = new GatewayProcess({
+    envoy: findEnvoy(),
+    listen: flags.listen,
+    handlerPort,
+    maxBodyBytes: flags.maxBody,
+    ...(flags.concurrency === undefined ? {} : { concurrency: flags.concurrency }),
+  });
+  let snapshot = await handler.apply(declared.snapshot);
+  const envoy = await gateway.start(snapshot);
+  const adminPort = await handler.serveAdmin(flags.admin.address, flags.admin.port);
+  handler.setReady(true);
+
+  let current = declared.snapshot;
+  const apply = async () => {
+    snapshot = await handler.apply(current);
+    gateway.apply(snapshot);
+  };
+  const watcher =
+    (flags.file ?? []).length === 0
+      ? undefined
+      : watchFiles(flags.file ?? [], () => {
+          const next = loadDeclared(flags);
+          if (!next.ok) {
+            for (const line of problemLines(next)) log.error(line);
+            log.error("the changed files are refused; the last good configuration goes on");
+            return;
+          }
+          current = next.snapshot;
+          void apply().then(() => log.info("configuration reloaded"));
+        });
+  const resolver = setInterval(() => void apply(), RESOLVE_EVERY_MS).unref();
+
+  return {
+    url: `http://${reachable(flags.listen.address)}:${flags.listen.port}`,
+    adminUrl: `http://${reachable(flags.admin.address)}:${adminPort}`,
+    envoyVersion: gateway.version,
+    handler,
+    gateway,
+    exited: envoy.exited,
+    async stop() {
+      clearInterval(resolver);
+      watcher?.close();
+      await gateway.stop();
+      await handler.close(1000);
+    },
+  };
+}
+
+function reachable(address: string): string {
+  if (address === "0.0.0.0" || address === "::") return "127.0.0.1";
+  return address.includes(":") ? `[${address}]` : address;
+}

@@ -1,0 +1,72 @@
+import { DESTINATION_ENDPOINT, LB_NAMESPACE } from "../../api/wire.ts";
+import type { GrpcCall } from "../grpc/grpc-server.ts";
+import type { Verdict } from "../handler.ts";
+import {
+  BODY_MODE,
+  bufferedBodyReply,
+  duplexReply,
+  type HeaderChanges,
+  headersReply,
+  immediateReply,
+  type Metadata,
+  trailersReply,
+} from "./messages.ts";
+
+/** Envoy's guidance is at most 64 KiB a message. */
+export const MAX_PIECE_BYTES = 62_000;
+
+/** A request as it stood when it was complete. */
+export interface CompleteRequest {
+  /** How Envoy sends the body. */
+  bodyMode: number;
+  /** The body's chunks as they came. */
+  chunks: readonly Buffer[];
+  /** There was no body at all: the headers ended the request. */
+  headersOnly: boolean;
+  /** Trailers ended the request, not the body. */
+  hasTrailers: boolean;
+}
+
+/** Sends a verdict in the form that Envoy's body mode asks for. */
+export function replyToRequest(call: GrpcCall, request: CompleteRequest, verdict: Verdict): void {
+  if (verdict.kind === "answer") {
+    call.send(immediateReply(verdict.status, verdict.headers, verdict.body, "kinference_answer"));
+    return;
+  }
+  const { changes, metadata, body } = instructions(verdict);
+  if (request.headersOnly) {
+    call.send(headersReply("request_headers", changes, metadata));
+  } else if (request.bodyMode === BODY_MODE.buffered) {
+    call.send(bufferedBodyReply(changes, metadata, body));
+  } else {
+    call.send(headersReply("request_headers", changes, metadata));
+    sendBody(call, body === undefined ? request.chunks : [body], !request.hasTrailers);
+  }
+  if (request.hasTrailers) call.send(trailersReply("request_trailers"));
+}
+
+function instructions(verdict: Exclude<Verdict, { kind: "answer" }>): {
+  changes: HeaderChanges;
+  metadata: Metadata;
+  body: Buffer | undefined;
+} {
+  if (verdict.kind === "forward") return verdict;
+  return {
+    changes: { set: { [DESTINATION_ENDPOINT]: verdict.endpoint }, remove: [] },
+    metadata: { [LB_NAMESPACE]: { [DESTINATION_ENDPOINT]: verdict.endpoint } },
+    body: undefined,
+  };
+}
+
+/** The order of Envoy's filter is strict: headers first, then the pieces, the last one marked. An empty body is one piece. */
+function sendBody(call: GrpcCall, chunks: readonly Buffer[], endOfStream: boolean): void {
+  const pieces = chunks.flatMap((chunk) => {
+    const cut: Buffer[] = [];
+    for (let at = 0; at < chunk.length; at += MAX_PIECE_BYTES) cut.push(chunk.subarray(at, at + MAX_PIECE_BYTES));
+    return cut;
+  });
+  if (pieces.length === 0) pieces.push(Buffer.alloc(0));
+  pieces.forEach((piece, i) => {
+    call.send(duplexReply("request_body", piece, endOfStream && i === pieces.length - 1));
+  });
+}

@@ -1,0 +1,176 @@
+import type { CacheLease } from "../kvcache/worker-cache.ts";
+import type { Usage } from "../protocols/usage.ts";
+import type { DecisionRecord, Outcome, Recorder } from "../telemetry/records.ts";
+import type { Reservation } from "../workers/worker.ts";
+import type { BackendCandidate, LocalCandidate } from "./candidates.ts";
+import type { Fleet } from "./fleet.ts";
+
+/** How a request ended, from whoever observed it. */
+export interface FlightEnd {
+  /** HTTP status, 0 if the client never got one. */
+  status: number;
+  usage: Usage;
+  /** From the request's first byte to the first body byte from upstream, if observed more exactly than by `firstToken`. */
+  ttftMs?: number;
+  clientGone: boolean;
+  /** The upstream connection failed or broke. */
+  broken: boolean;
+}
+
+/** A request from its pick to its end: holds the load it puts on a worker, and hands on what is learned from it. */
+export class Flight {
+  readonly decision: DecisionRecord;
+  readonly startedMs: number;
+  readonly #fleet: Fleet;
+  readonly #recorder: Recorder;
+  /** The chosen candidate and its fallbacks, in order. */
+  readonly #candidates: readonly BackendCandidate[];
+  #serving: BackendCandidate;
+  #reservation: Reservation | undefined;
+  #lease: CacheLease | undefined;
+  #ttftMs: number | undefined;
+  #status = 0;
+  #ended = false;
+
+  constructor(
+    decision: DecisionRecord,
+    candidates: readonly [BackendCandidate, ...BackendCandidate[]],
+    fleet: Fleet,
+    recorder: Recorder,
+    nowMs: number,
+  ) {
+    this.decision = decision;
+    this.startedMs = nowMs;
+    this.#fleet = fleet;
+    this.#recorder = recorder;
+    this.#candidates = candidates;
+    this.#serving = candidates[0];
+    this.#hold();
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get status(): number {
+    return this.#status;
+  }
+
+  /** The name of who serves it, after fallbacks. */
+  get servedBy(): string {
+    return this.#serving.name;
+  }
+
+  /** The upstream's headers came. `address` (`ip:port`) is who answered, undefined when Envoy itself did. */
+  responseStarted(status: number, address: string | undefined): void {
+    this.#status = status;
+    if (this.#ended) return;
+    if (address === undefined) {
+      if (status >= 500) this.#suspectAll(`no answer (${status})`);
+      return;
+    }
+    this.#movedTo(address);
+  }
+
+  /** The first byte of the answer came. */
+  firstToken(nowMs: number): void {
+    if (this.#ended || this.#ttftMs !== undefined) return;
+    this.#ttftMs = nowMs - this.startedMs;
+    if (this.#reservation !== undefined) this.#reservation.worker.prefillDone(this.#reservation);
+  }
+
+  /** Ends the flight, however often it is called: load is given back, models learn, the outcome is recorded. */
+  end(end: FlightEnd, nowMs: number): void {
+    if (this.#ended) return;
+    const e2eMs = nowMs - this.startedMs;
+    const status = end.status || this.#status;
+    const ttftMs = end.ttftMs ?? this.#ttftMs;
+    const served = status >= 200 && status < 300;
+    this.#letGo(served, end.usage);
+    this.#ended = true;
+    if (served) this.#learn(end, ttftMs, e2eMs);
+    this.#recorder.ended(this.decision, {
+      status,
+      outcome: outcomeOf(status, end),
+      servedBy: this.#serving.name,
+      e2eMs,
+      ...(ttftMs !== undefined && served ? { ttftMs } : {}),
+      ...end.usage,
+    });
+  }
+
+  #hold(): void {
+    const candidate = this.#serving;
+    if (candidate.type !== "Local") return;
+    this.#reservation = candidate.worker.reserve(candidate.model, candidate.load.uncachedTokens);
+    this.#lease = this.#fleet.cacheOf(candidate.worker).acquire(candidate.chain, candidate.promptTokens);
+  }
+
+  #letGo(reached: boolean, usage: Usage): void {
+    if (this.#reservation !== undefined) this.#reservation.worker.release(this.#reservation);
+    if (this.#lease !== undefined && this.#serving.type === "Local") {
+      const { promptTokens, outputTokens } = usage;
+      this.#fleet.cacheOf(this.#serving.worker).release(this.#lease, {
+        reached,
+        ...(promptTokens === undefined ? {} : { promptTokens }),
+        ...(outputTokens === undefined ? {} : { outputTokens }),
+      });
+    }
+    this.#reservation = undefined;
+    this.#lease = undefined;
+  }
+
+  /** A fallback answered: the load is there now, and those before it are to be looked at. */
+  #movedTo(address: string): void {
+    const index = this.#candidates.findIndex((c) => (c.type === "Local" ? c.worker.address === address : false));
+    // Provider addresses are not known beforehand: an unknown address means that the first provider in line answered.
+    const at = index >= 0 ? index : this.#candidates.findIndex((c) => c.type === "Provider");
+    const serving = this.#candidates[at];
+    if (serving === undefined || serving === this.#serving) return;
+    for (const passed of this.#candidates.slice(0, at)) this.#suspect(passed, "passed over for a fallback");
+    this.#letGo(false, {});
+    this.#serving = serving;
+    this.#hold();
+  }
+
+  #suspectAll(reason: string): void {
+    for (const candidate of this.#candidates) this.#suspect(candidate, reason);
+  }
+
+  #suspect(candidate: BackendCandidate, reason: string): void {
+    if (candidate.type === "Local") this.#fleet.suspect(candidate.worker, reason);
+  }
+
+  #learn(end: FlightEnd, ttftMs: number | undefined, e2eMs: number): void {
+    const { stream, model } = this.decision;
+    const serving = this.#serving;
+    // Only of a stream is the first body byte the first token.
+    if (serving.type === "Provider") {
+      if (stream && ttftMs !== undefined) serving.provider.learnTtft(model, ttftMs);
+      return;
+    }
+    this.#learnPrompt(serving, end.usage);
+    if (end.clientGone || end.broken || !stream || ttftMs === undefined) return;
+    const { promptTokens, cachedTokens } = end.usage;
+    const known = promptTokens !== undefined && cachedTokens !== undefined;
+    const load = known ? { ...serving.load, uncachedTokens: promptTokens - cachedTokens } : serving.load;
+    this.#fleet.latency.learnTtft(serving.worker.address, model, load, ttftMs);
+    this.#fleet.latency.learnDecode(model, e2eMs - ttftMs);
+  }
+
+  #learnPrompt(serving: LocalCandidate, usage: Usage): void {
+    const { promptTokens, cachedTokens } = usage;
+    const { chain } = serving;
+    if (promptTokens !== undefined && !chain.exactTokens && chain.imageTokens === 0) {
+      this.#fleet.ratioOf(serving.model).learn(chain.characters, promptTokens);
+    }
+    if (cachedTokens !== undefined) this.#fleet.cacheOf(serving.worker).correct(serving.cachedTokens, cachedTokens);
+  }
+}
+
+function outcomeOf(status: number, end: FlightEnd): Outcome {
+  if (end.clientGone) return "client-gone";
+  if (end.broken) return "broken";
+  if (status >= 500 || status === 0) return "server-error";
+  return status >= 400 ? "client-error" : "ok";
+}
