@@ -53,19 +53,19 @@ function pathOf(error: ErrorObject): (string | number)[] {
     .slice(1)
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
     .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
-  const extra = error.params["additionalProperty"];
+  const extra = error.params.additionalProperty;
   return typeof extra === "string" ? [...path, extra] : path;
 }
 
 function describe(error: ErrorObject, schema: unknown): string {
   const { keyword, params } = error;
   if (keyword === "additionalProperties") {
-    const field = String(params["additionalProperty"]);
+    const field = String(params.additionalProperty);
     return `unknown field \`${field}\`${suggestion(field, knownFields(schema, error.schemaPath))}`;
   }
-  if (keyword === "enum") return `must be one of ${(params["allowedValues"] as string[]).join(", ")}`;
-  if (keyword === "const") return `must be ${JSON.stringify(params["allowedValue"])}`;
-  if (keyword === "required") return `field \`${String(params["missingProperty"])}\` is missing`;
+  if (keyword === "enum") return `must be one of ${(params.allowedValues as string[]).join(", ")}`;
+  if (keyword === "const") return `must be ${JSON.stringify(params.allowedValue)}`;
+  if (keyword === "required") return `field \`${String(params.missingProperty)}\` is missing`;
   if (keyword === "oneOf" && error.instancePath.includes("/rules/"))
     return "a rule needs exactly one of `route` and `reject`";
   if (keyword === "anyOf" || keyword === "oneOf") return "has none of the allowed forms";

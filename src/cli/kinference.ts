@@ -8,7 +8,7 @@ import { collect, parseAddress, parseBytes, parseNumber } from "./options.ts";
 import { type UpFlags, UsageError, up } from "./up.ts";
 
 const log = pino(
-  { level: process.env["LOG_LEVEL"] ?? "info", base: null, timestamp: pino.stdTimeFunctions.isoTime },
+  { level: process.env.LOG_LEVEL ?? "info", base: null, timestamp: pino.stdTimeFunctions.isoTime },
   pino.destination(2),
 );
 
@@ -126,6 +126,6 @@ function untilSignal(stop: () => Promise<void>): void {
 try {
   await program.parseAsync();
 } catch (error) {
-  console.error(error instanceof UsageError || process.env["LOG_LEVEL"] !== "debug" ? (error as Error).message : error);
+  console.error(error instanceof UsageError || process.env.LOG_LEVEL !== "debug" ? (error as Error).message : error);
   process.exit(2);
 }

@@ -1,5 +1,5 @@
 import type { ClassifiedText } from "../classify/classifier.ts";
-import type { JsonObject, JsonValue } from "../protocols/json-body.ts";
+import type { JsonObject, JsonValue } from "../protocols/json.ts";
 import type { InferenceRequest } from "../protocols/protocol.ts";
 
 /** Numbers from here on may be somebody's: an account or a card written without quotes. */

@@ -8,7 +8,7 @@ import {
   toolSegments,
   withTools,
 } from "./fields.ts";
-import type { JsonObject } from "./json-body.ts";
+import type { JsonObject } from "./json.ts";
 import { badRequest, type InferenceRequest, type PromptSegment, type Protocol, type Result } from "./protocol.ts";
 
 export const anthropicMessages: Protocol = {
@@ -16,7 +16,7 @@ export const anthropicMessages: Protocol = {
   path: "/v1/messages",
   dialect: "anthropic",
   read(body) {
-    if (body["max_tokens"] === undefined) return badRequest("max_tokens: Field required", "max_tokens");
+    if (body.max_tokens === undefined) return badRequest("max_tokens: Field required", "max_tokens");
     return readMessagesRequest(body, "messages");
   },
 };
@@ -32,9 +32,9 @@ function readMessagesRequest(body: JsonObject, api: "messages" | "countTokens"):
   const common = readCommon(body);
   if (!common.ok) return common;
   const system: PromptSegment[] = [];
-  const error = readContent(body["system"], "system", "system", system);
+  const error = readContent(body.system, "system", "system", system);
   if (error !== undefined) return { ok: false, error };
-  const messages = readMessages(body["messages"], "messages");
+  const messages = readMessages(body.messages, "messages");
   if (!messages.ok) return messages;
   const cap = readTokenCap(body, "max_tokens");
   if (!cap.ok) return cap;

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "./json-body.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
 import { badRequest, type PromptSegment, type RequestError, type Result } from "./protocol.ts";
 
 /** Fields that every generating API has. */
@@ -25,12 +25,12 @@ export function readTokenCap(body: JsonObject, ...names: string[]): Result<{ max
 }
 
 export function offersTools(body: JsonObject): boolean {
-  return Array.isArray(body["tools"]) && body["tools"].length > 0;
+  return Array.isArray(body.tools) && body.tools.length > 0;
 }
 
 /** Tool definitions as one segment: chat templates put them into the system part. */
 export function toolSegments(body: JsonObject): PromptSegment[] {
-  return offersTools(body) ? [{ role: "tools", text: JSON.stringify(body["tools"]) }] : [];
+  return offersTools(body) ? [{ role: "tools", text: JSON.stringify(body.tools) }] : [];
 }
 
 /** Puts tool definitions where templates do: after a leading system message, else first. */
@@ -46,9 +46,9 @@ export function readMessages(messages: JsonValue | undefined, name: string): Res
   const segments: PromptSegment[] = [];
   for (const [i, message] of messages.entries()) {
     if (!isObject(message)) return badRequest(`\`${name}[${i}]\` must be an object`, `${name}[${i}]`);
-    const role = message["role"] ?? message["type"];
+    const role = message.role ?? message.type;
     if (typeof role !== "string") return badRequest(`\`${name}[${i}].role\` must be a string`, `${name}[${i}].role`);
-    const error = readContent(message["content"], role, `${name}[${i}].content`, segments);
+    const error = readContent(message.content, role, `${name}[${i}].content`, segments);
     if (error !== undefined) return { ok: false, error };
     for (const field of ["tool_calls", "arguments", "output"]) {
       const value = message[field];
@@ -92,14 +92,14 @@ function readPart(part: JsonObject, role: string, segments: PromptSegment[]): vo
     segments.push({ role, text: imageIdentity(part), image: true });
     return;
   }
-  if (type === "tool_result" && part["content"] !== undefined) {
-    if (readContent(part["content"], role, "content", segments) === undefined) return;
+  if (type === "tool_result" && part.content !== undefined) {
+    if (readContent(part.content, role, "content", segments) === undefined) return;
   }
   segments.push({ role, text: JSON.stringify(part) });
 }
 
 function imageIdentity(part: JsonObject): string {
-  const source = part["image_url"] ?? part["source"] ?? part["file_id"] ?? null;
+  const source = part.image_url ?? part.source ?? part.file_id ?? null;
   return typeof source === "string" ? source : JSON.stringify(source);
 }
 

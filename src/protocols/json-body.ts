@@ -1,8 +1,6 @@
 import { isUtf8 } from "node:buffer";
+import type { JsonObject, JsonValue } from "./json.ts";
 import { badRequest, type Result } from "./protocol.ts";
-
-export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
-export type JsonObject = { [key: string]: JsonValue | undefined };
 
 /** A body read once, with what it takes to change its model without writing it anew. */
 export interface JsonBody {

@@ -8,7 +8,7 @@ export const openaiChat: Protocol = {
   read(body) {
     const common = readCommon(body);
     if (!common.ok) return common;
-    const messages = readMessages(body["messages"], "messages");
+    const messages = readMessages(body.messages, "messages");
     if (!messages.ok) return messages;
     const cap = readTokenCap(body, "max_completion_tokens", "max_tokens");
     if (!cap.ok) return cap;

@@ -1,5 +1,5 @@
 import { readCommon, readTokenCap } from "./fields.ts";
-import type { JsonValue } from "./json-body.ts";
+import type { JsonValue } from "./json.ts";
 import { badRequest, type InferenceRequest, type Protocol, type Result } from "./protocol.ts";
 
 export const openaiCompletions: Protocol = {
@@ -9,7 +9,7 @@ export const openaiCompletions: Protocol = {
   read(body) {
     const common = readCommon(body);
     if (!common.ok) return common;
-    const prompt = readPrompt(body["prompt"]);
+    const prompt = readPrompt(body.prompt);
     if (!prompt.ok) return prompt;
     const cap = readTokenCap(body, "max_tokens");
     if (!cap.ok) return cap;

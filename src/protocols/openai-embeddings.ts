@@ -13,9 +13,9 @@ export const openaiEmbeddings: Protocol = {
     if (typeof input === "string") segments = [{ role: "prompt", text: input }];
     else if (Array.isArray(input))
       segments = input.map((one) => ({ role: "prompt", text: typeof one === "string" ? one : JSON.stringify(one) }));
-    else if (body["messages"] === undefined) return badRequest("`input` must be a string or a list", "input");
+    else if (body.messages === undefined) return badRequest("`input` must be a string or a list", "input");
     else {
-      const messages = readMessages(body["messages"], "messages");
+      const messages = readMessages(body.messages, "messages");
       if (!messages.ok) return messages;
       segments = messages.value;
     }

@@ -1,5 +1,5 @@
 import type { ApiName } from "../api/inference-policy.ts";
-import type { JsonObject } from "./json-body.ts";
+import type { JsonObject } from "./json.ts";
 
 /** What the rest of the pipeline knows of a request, whichever API it came by. */
 export interface InferenceRequest {

@@ -1,4 +1,4 @@
-import type { JsonObject } from "./json-body.ts";
+import type { JsonObject } from "./json.ts";
 import { collectUsage, normalizeUsage, type RawUsage, type Usage } from "./usage.ts";
 
 const USAGE_KEY = Buffer.from('"usage"');

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "./json-body.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
 
 /** Tokens as the serving side reported them. A field that was not reported is absent, never 0. */
 export interface Usage {
@@ -52,15 +52,15 @@ function at(value: JsonValue | undefined, path: readonly string[]): JsonValue | 
  */
 export function normalizeUsage(raw: RawUsage): Usage {
   const usage: Usage = {};
-  const openai = raw["prompt_tokens"];
-  const input = raw["input_tokens"];
-  const cacheRead = raw["cache_read_input_tokens"];
-  const cacheWritten = raw["cache_creation_input_tokens"];
+  const openai = raw.prompt_tokens;
+  const input = raw.input_tokens;
+  const cacheRead = raw.cache_read_input_tokens;
+  const cacheWritten = raw.cache_creation_input_tokens;
   const cached = raw["prompt_tokens_details.cached_tokens"] ?? raw["input_tokens_details.cached_tokens"] ?? cacheRead;
   if (openai !== undefined) usage.promptTokens = openai;
   else if (input !== undefined) usage.promptTokens = input + (cacheRead ?? 0) + (cacheWritten ?? 0);
   if (cached !== undefined) usage.cachedTokens = cached;
-  const output = raw["completion_tokens"] ?? raw["output_tokens"];
+  const output = raw.completion_tokens ?? raw.output_tokens;
   if (output !== undefined) usage.outputTokens = output;
   return usage;
 }

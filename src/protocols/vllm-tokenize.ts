@@ -10,10 +10,10 @@ export const vllmTokenize: Protocol = {
     const common = readCommon(body);
     if (!common.ok) return common;
     let segments: PromptSegment[];
-    if (typeof body["prompt"] === "string") segments = [{ role: "prompt", text: body["prompt"] }];
-    else if (body["messages"] === undefined) return badRequest("`prompt` must be a string", "prompt");
+    if (typeof body.prompt === "string") segments = [{ role: "prompt", text: body.prompt }];
+    else if (body.messages === undefined) return badRequest("`prompt` must be a string", "prompt");
     else {
-      const messages = readMessages(body["messages"], "messages");
+      const messages = readMessages(body.messages, "messages");
       if (!messages.ok) return messages;
       segments = withTools(messages.value, toolSegments(body));
     }

@@ -87,8 +87,8 @@ export class SimulatedWorker {
       fail(response, 400, "BadRequestError", `Invalid JSON: ${(error as Error).message}`);
       return;
     }
-    if (!this.#settings.models.includes(String(body["model"]))) {
-      fail(response, 404, "NotFoundError", `The model \`${String(body["model"])}\` does not exist.`);
+    if (!this.#settings.models.includes(String(body.model))) {
+      fail(response, 404, "NotFoundError", `The model \`${String(body.model)}\` does not exist.`);
       return;
     }
     this.#post(path, body, response);
@@ -119,7 +119,7 @@ export class SimulatedWorker {
       if (typeof read === "string") fail(response, 400, "BadRequestError", read);
       else json(response, 200, { input_tokens: read.prompt.length });
     } else if (path === "/tokenize") {
-      const read = typeof body["prompt"] === "string" ? { prompt: tokenize(body["prompt"]) } : chatApi.read(body);
+      const read = typeof body.prompt === "string" ? { prompt: tokenize(body.prompt) } : chatApi.read(body);
       if (typeof read === "string") fail(response, 400, "BadRequestError", read);
       else
         json(response, 200, {
@@ -132,9 +132,7 @@ export class SimulatedWorker {
   }
 
   #embed(body: Body, response: ServerResponse): void {
-    const inputs = (Array.isArray(body["input"]) ? body["input"] : [body["input"]]).map((input) =>
-      tokenize(String(input)),
-    );
+    const inputs = (Array.isArray(body.input) ? body.input : [body.input]).map((input) => tokenize(String(input)));
     const data = inputs.map((tokens, index) => ({
       object: "embedding",
       index,
@@ -144,7 +142,7 @@ export class SimulatedWorker {
     json(response, 200, {
       object: "list",
       data,
-      model: body["model"],
+      model: body.model,
       usage: { prompt_tokens: total, total_tokens: total },
     });
   }

@@ -36,8 +36,14 @@ export class RecentDecisions implements Recorder {
 /** One recorder that tells several. */
 export function recordToAll(recorders: readonly Recorder[]): Recorder {
   return {
-    decided: (decision) => recorders.forEach((recorder) => recorder.decided(decision)),
-    ended: (decision, outcome) => recorders.forEach((recorder) => recorder.ended(decision, outcome)),
-    refused: (refusal) => recorders.forEach((recorder) => recorder.refused(refusal)),
+    decided(decision) {
+      for (const recorder of recorders) recorder.decided(decision);
+    },
+    ended(decision, outcome) {
+      for (const recorder of recorders) recorder.ended(decision, outcome);
+    },
+    refused(refusal) {
+      for (const recorder of recorders) recorder.refused(refusal);
+    },
   };
 }

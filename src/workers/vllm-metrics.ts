@@ -21,11 +21,7 @@ export function parseVllmMetrics(page: string): VllmMetrics | undefined {
   let usage = 0;
   let engines = 0;
   const metrics: VllmMetrics = { running: 0, waiting: 0, kvCacheUsage: 0 };
-  for (let start = page.indexOf("vllm:"); start >= 0; start = page.indexOf("\nvllm:", start)) {
-    if (page[start] === "\n") start++;
-    const newline = page.indexOf("\n", start);
-    const line = page.slice(start, newline < 0 ? undefined : newline);
-    start += line.length;
+  for (const line of vllmLines(page)) {
     const name = line.slice(0, line.search(/[{ ]/));
     const value = Number(line.slice(line.lastIndexOf(" ") + 1));
     if (name === "vllm:num_requests_running") running = (running ?? 0) + value;
@@ -38,6 +34,17 @@ export function parseVllmMetrics(page: string): VllmMetrics | undefined {
   }
   if (running === undefined || waiting === undefined) return undefined;
   return { ...metrics, running, waiting, kvCacheUsage: engines > 0 ? usage / engines : 0 };
+}
+
+/** The lines that begin with `vllm:`. Comments mention the names too, but do not begin with them. */
+function* vllmLines(page: string): Generator<string> {
+  for (let at = page.startsWith("vllm:") ? 0 : page.indexOf("\nvllm:") + 1; at > 0 || page.startsWith("vllm:"); ) {
+    const newline = page.indexOf("\n", at);
+    yield page.slice(at, newline < 0 ? undefined : newline);
+    const next = page.indexOf("\nvllm:", at);
+    if (next < 0) return;
+    at = next + 1;
+  }
 }
 
 function readCacheConfig(line: string, metrics: VllmMetrics): void {

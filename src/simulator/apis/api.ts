@@ -38,7 +38,7 @@ export function tokenCap(value: unknown): number | undefined {
 }
 
 export function saltOf(body: Record<string, unknown>): string {
-  return typeof body["cache_salt"] === "string" ? body["cache_salt"] : "";
+  return typeof body.cache_salt === "string" ? body.cache_salt : "";
 }
 
 /** OpenAI's usage with vLLM's details. */
@@ -52,5 +52,5 @@ export function openaiUsage({ promptTokens, cachedTokens, outputTokens }: Counts
 }
 
 export function wantsUsage(body: Record<string, unknown>): boolean {
-  return (body["stream_options"] as { include_usage?: unknown } | undefined)?.include_usage === true;
+  return (body.stream_options as { include_usage?: unknown } | undefined)?.include_usage === true;
 }

@@ -4,13 +4,13 @@ import { type Counts, event, type SimulatedApi, type SimulatedRequest, saltOf, t
 
 /** Reads an Anthropic body; also what `/v1/messages/count_tokens` counts. */
 export function readAnthropic(body: Record<string, unknown>): SimulatedRequest | string {
-  const messages = readMessages(body["messages"]);
+  const messages = readMessages(body.messages);
   if (messages === undefined) return "messages: Input should be a valid list";
-  const system = body["system"] === undefined ? [] : [{ role: "system", content: contentText(body["system"]) }];
+  const system = body.system === undefined ? [] : [{ role: "system", content: contentText(body.system) }];
   return {
-    prompt: tokenize(renderChat([...system, ...messages], body["tools"])),
-    maxTokens: tokenCap(body["max_tokens"]),
-    stream: body["stream"] === true,
+    prompt: tokenize(renderChat([...system, ...messages], body.tools)),
+    maxTokens: tokenCap(body.max_tokens),
+    stream: body.stream === true,
     salt: saltOf(body),
   };
 }
@@ -28,7 +28,7 @@ export const messagesApi: SimulatedApi = {
           type: "message",
           role: "assistant",
           content: [],
-          model: body["model"],
+          model: body.model,
           stop_reason: null,
           stop_sequence: null,
           usage,
@@ -58,7 +58,7 @@ export const messagesApi: SimulatedApi = {
       type: "message",
       role: "assistant",
       content,
-      model: body["model"],
+      model: body.model,
       stop_reason: "max_tokens",
       stop_sequence: null,
       usage: anthropicUsage(counts),

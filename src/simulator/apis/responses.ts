@@ -11,9 +11,9 @@ export const responsesApi: SimulatedApi = {
     if (messages === undefined) return "input: Input should be a valid string or list";
     const system = typeof instructions === "string" ? [{ role: "system", content: instructions }] : [];
     return {
-      prompt: tokenize(renderChat([...system, ...messages], body["tools"])),
-      maxTokens: tokenCap(body["max_output_tokens"]),
-      stream: body["stream"] === true,
+      prompt: tokenize(renderChat([...system, ...messages], body.tools)),
+      maxTokens: tokenCap(body.max_output_tokens),
+      stream: body.stream === true,
       salt: saltOf(body),
     };
   },
@@ -72,7 +72,7 @@ function envelope(id: string, body: Record<string, unknown>, status: string, out
     object: "response",
     created_at: now(),
     status,
-    model: body["model"],
+    model: body.model,
     output,
     usage: usage ?? null,
     error: null,
