@@ -56,12 +56,14 @@ interface ServeFlags extends ResourceFlags {
   allowPath?: string[];
   debugHeaders?: boolean;
   scrapeInterval?: number;
+  fallbacks: number;
 }
 
 resourceOptions(program.command("serve"))
   .description("run the handler alone, as an endpoint picker (ext_proc) for somebody else's Envoy")
   .requiredOption("--ext-proc <address>", "where Envoy's ext_proc filter connects", parseAddress)
   .option("--admin <address>", "metrics, live state, health", parseAddress, { address: "127.0.0.1", port: 9090 })
+  .option("--fallbacks <n>", "further endpoints to name, for gateways that take a list", parseNumber, 0)
   .action(async (flags: ServeFlags) => {
     const declared = loadDeclared(flags);
     if (!declared.ok) throw new UsageError(problemLines(declared).join("\n"));
@@ -71,6 +73,7 @@ resourceOptions(program.command("serve"))
       maxBodyBytes: flags.maxBody,
       allowedPaths: flags.allowPath ?? [],
       debugHeaders: flags.debugHeaders === true,
+      foreignFallbacks: flags.fallbacks,
       ...(flags.scrapeInterval === undefined ? {} : { scrapeIntervalMs: flags.scrapeInterval }),
     });
     await handler.apply(declared.snapshot);

@@ -45,6 +45,7 @@ export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Prom
     maxBodyBytes: flags.maxBody,
     allowedPaths: flags.allowPath ?? [],
     debugHeaders: flags.debugHeaders === true,
+    foreignFallbacks: 0,
     ...(flags.scrapeInterval === undefined ? {} : { scrapeIntervalMs: flags.scrapeInterval }),
     ...(recorder ? { recorder } : {}),
   });

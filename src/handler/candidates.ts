@@ -31,8 +31,6 @@ export interface Scope {
 const EXPECTED_OUTPUT_TOKENS = 300;
 /** How likely it is that what a new prompt evicts would have been used again. */
 const REUSE_PROBABILITY = 0.25;
-/** How much a long prefill slows those who are decoding: chunked prefill shares each step with them. */
-const DECODE_SLOWDOWN = 0.1;
 
 /** Finds the candidates of one request. Each model is looked at once, however many rules ask. */
 export class CandidateFinder {
@@ -105,9 +103,10 @@ export class CandidateFinder {
       uncachedTokens,
       queuedTokens: worker.queuedTokens,
       decoding: worker.decoding,
+      inFlight: worker.inFlight,
       waiting: worker.waitingForSlot(),
     };
-    const { ttftMs, e2eMs } = this.#fleet.latency.predict(worker.address, model, load);
+    const { ttftMs, e2eMs, harmMs } = this.#fleet.latency.predict(worker.address, model, load);
     const msPerToken = this.#fleet.latency.prefillMsPerToken(worker.address, model);
     const evictedTokens = Math.max(0, cache.usedTokens + uncachedTokens - cache.capacityTokens);
     return {
@@ -120,11 +119,7 @@ export class CandidateFinder {
       kvCacheUsage: worker.kvCacheUsage(this.#nowMs),
       predictedTtftMs: ttftMs,
       predictedE2eMs: e2eMs,
-      harmMs:
-        msPerToken *
-          (Math.min(evictedTokens, uncachedTokens) * REUSE_PROBABILITY +
-            uncachedTokens * worker.decoding * DECODE_SLOWDOWN) +
-        worker.inFlight,
+      harmMs: harmMs + REUSE_PROBABILITY * Math.min(evictedTokens, uncachedTokens) * msPerToken,
       cachedTokens,
       cost: 0,
       worker,

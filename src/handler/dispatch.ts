@@ -14,7 +14,7 @@ import type { BackendCandidate } from "./candidates.ts";
 import type { HeaderChanges, Metadata } from "./ext-proc/messages.ts";
 import type { RequestHead } from "./request-head.ts";
 
-/** Attempts that Envoy's route allows: the choice and its fallbacks. */
+/** Attempts that our gateway's routes allow: the choice and its fallbacks. */
 export const MAX_ATTEMPTS = 4;
 
 /** The candidate's own name for the model, which goes upstream. */
@@ -26,7 +26,7 @@ export function upstreamModel(candidate: BackendCandidate): string {
  * The attempts that may follow each other in Envoy: they share one body and one path, and local ones one cluster.
  * A backend outside keeps a place in the list, since it is there for the case that all inside fail.
  */
-export function attemptsOf(ranking: readonly BackendCandidate[], apiPath: string): BackendCandidate[] {
+export function attemptsOf(ranking: readonly BackendCandidate[], apiPath: string, most: number): BackendCandidate[] {
   const [chosen, ...rest] = ranking;
   if (chosen === undefined) return [];
   const pathOf = (candidate: BackendCandidate) =>
@@ -38,9 +38,9 @@ export function attemptsOf(ranking: readonly BackendCandidate[], apiPath: string
       pathOf(candidate) === pathOf(chosen) &&
       (candidate.type === "Provider" || candidate.worker.pool === pool),
   );
-  const attempts = [chosen, ...usable].slice(0, MAX_ATTEMPTS);
+  const attempts = [chosen, ...usable].slice(0, most);
   const outside = usable.find((candidate) => candidate.type === "Provider");
-  if (outside !== undefined && !attempts.includes(outside)) attempts[MAX_ATTEMPTS - 1] = outside;
+  if (most > 1 && outside !== undefined && !attempts.includes(outside)) attempts[most - 1] = outside;
   return attempts;
 }
 

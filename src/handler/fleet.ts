@@ -68,6 +68,11 @@ export class Fleet {
     this.#monitors.get(worker)?.reportFailure(reason);
   }
 
+  /** Something may be wrong with a worker: look at once. */
+  recheck(worker: Worker): void {
+    this.#monitors.get(worker)?.checkNow();
+  }
+
   async #watch(worker: Worker): Promise<void> {
     const monitor = new WorkerMonitor(
       worker,
@@ -78,9 +83,8 @@ export class Fleet {
           this.#log("worker restarted", { worker: worker.name });
         },
         scraped: () => this.#configureCache(worker),
+        gone: () => this.cacheOf(worker).clear(),
         healthChanged: () => {
-          // What a dead worker held is gone, or at least not to be counted on.
-          if (!worker.healthy) this.cacheOf(worker).clear();
           this.#log(worker.healthy ? "worker healthy" : "worker unhealthy", {
             worker: worker.name,
             reason: worker.reason,

@@ -61,15 +61,17 @@ export class Flight {
     return this.#serving.name;
   }
 
-  /** The upstream's headers came. `address` (`ip:port`) is who answered, undefined when Envoy itself did. */
-  responseStarted(status: number, address: string | undefined): void {
+  /**
+   * The response's headers came.
+   * @param address who answered (`ip:port`); "none" when Envoy itself did, undefined when it does not tell
+   */
+  responseStarted(status: number, address: string | "none" | undefined): void {
     this.#status = status;
     if (this.#ended) return;
-    if (address === undefined) {
-      if (status >= 500) this.#suspectAll(`no answer (${status})`);
-      return;
-    }
-    this.#movedTo(address);
+    if (address === "none") {
+      for (const candidate of this.#candidates) this.#suspect(candidate, `no answer (${status})`);
+    } else if (address !== undefined) this.#movedTo(address);
+    else if (status >= 502 && this.#serving.type === "Local") this.#fleet.recheck(this.#serving.worker);
   }
 
   /** The first byte of the answer came. */
@@ -133,10 +135,6 @@ export class Flight {
     this.#hold();
   }
 
-  #suspectAll(reason: string): void {
-    for (const candidate of this.#candidates) this.#suspect(candidate, reason);
-  }
-
   #suspect(candidate: BackendCandidate, reason: string): void {
     if (candidate.type === "Local") this.#fleet.suspect(candidate.worker, reason);
   }
@@ -155,7 +153,8 @@ export class Flight {
     const known = promptTokens !== undefined && cachedTokens !== undefined;
     const load = known ? { ...serving.load, uncachedTokens: promptTokens - cachedTokens } : serving.load;
     this.#fleet.latency.learnTtft(serving.worker.address, model, load, ttftMs);
-    this.#fleet.latency.learnDecode(model, e2eMs - ttftMs);
+    const { outputTokens } = end.usage;
+    if (outputTokens !== undefined) this.#fleet.latency.learnDecode(model, serving.load, outputTokens, e2eMs - ttftMs);
   }
 
   #learnPrompt(serving: LocalCandidate, usage: Usage): void {

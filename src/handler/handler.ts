@@ -13,7 +13,7 @@ import { type BackendCandidate, CandidateFinder } from "./candidates.ts";
 import { classifiedText } from "./classified-text.ts";
 import { type Configuration, compileConfiguration, type RouteScope } from "./configuration.ts";
 import { decodeBody } from "./decode-body.ts";
-import { attemptsOf, type Dispatch, dispatch } from "./dispatch.ts";
+import { attemptsOf, type Dispatch, dispatch, MAX_ATTEMPTS } from "./dispatch.ts";
 import type { Fleet } from "./fleet.ts";
 import { Flight } from "./flight.ts";
 import { refusalFor, rejection } from "./refusals.ts";
@@ -26,9 +26,16 @@ export interface HandlerSettings {
   allowedPaths: readonly string[];
   /** Adds response headers that say who served a request and why. */
   debugHeaders: boolean;
+  /** Further endpoints named to somebody else's Envoy; those with ORIGINAL_DST clusters understand only one. */
+  foreignFallbacks: number;
 }
 
-export const DEFAULT_HANDLER: HandlerSettings = { maxBodyBytes: 32 << 20, allowedPaths: [], debugHeaders: false };
+export const DEFAULT_HANDLER: HandlerSettings = {
+  maxBodyBytes: 32 << 20,
+  allowedPaths: [],
+  debugHeaders: false,
+  foreignFallbacks: 0,
+};
 
 /** What is to be done with a request. */
 export type Verdict =
@@ -118,7 +125,8 @@ export class InferenceHandler {
       const model = decision.cause === "unknown-model" ? "" : request.model;
       return this.refuse(head, refusalFor(cause, request.model), { rule: decision.rule, tenant, model });
     }
-    const attempts = attemptsOf(decision.ranking, head.path);
+    const most = head.observe === undefined ? 1 + this.settings.foreignFallbacks : MAX_ATTEMPTS;
+    const attempts = attemptsOf(decision.ranking, head.path, most);
     const [chosen] = attempts;
     if (chosen === undefined) throw new Error("a routed request has a candidate");
     const record = recordOf(request, tenant, decision, chosen, attempts, tags);

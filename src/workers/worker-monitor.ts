@@ -18,8 +18,10 @@ export const DEFAULT_MONITOR: MonitorSettings = { intervalMs: 500, retryMs: 250,
 const MODELS_EVERY = 10;
 
 export interface MonitorEvents {
-  /** The worker's process is new: whatever it had cached is gone. */
+  /** The worker's process is a new one. */
   restarted(worker: Worker): void;
+  /** Nothing listens there: the process is no more. */
+  gone(worker: Worker): void;
   scraped(worker: Worker): void;
   healthChanged(worker: Worker): void;
 }
@@ -33,6 +35,7 @@ export class WorkerMonitor {
   readonly #now: () => number;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
+  #checking = false;
   #failures = 0;
   #checks = 0;
 
@@ -59,16 +62,25 @@ export class WorkerMonitor {
     clearTimeout(this.#timer);
   }
 
-  /** Traffic found the worker dead: leave it now and look again soon. */
+  /** Traffic found the worker dead: leave it now and look at once. */
   reportFailure(reason: string): void {
     if (!this.#worker.healthy || this.#stopped) return;
     this.#setHealth(false, reason);
+    this.checkNow();
+  }
+
+  /** Something may be wrong with the worker: look at once, not only when it is due. */
+  checkNow(): void {
+    if (this.#stopped) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#run(), this.#settings.retryMs);
+    void this.#run();
   }
 
   async #run(): Promise<void> {
+    if (this.#checking) return;
+    this.#checking = true;
     await this.check();
+    this.#checking = false;
     if (this.#stopped) return;
     const { intervalMs, retryMs } = this.#settings;
     clearTimeout(this.#timer);
@@ -89,6 +101,7 @@ export class WorkerMonitor {
       this.#failures++;
       const refused = isRefused(error);
       if (refused || this.#failures >= this.#settings.failureThreshold || !this.#worker.healthy) {
+        if (refused) this.#events.gone(this.#worker);
         this.#setHealth(false, refused ? "connection refused" : (error as Error).message);
       }
     }

@@ -44,7 +44,7 @@ function land(entry: LogEntry, flights: FlightTable, now: () => number): void {
   if (flight === undefined) return;
   flights.remove(flight);
   const end = readEnd(entry, metadata[USAGE_NAMESPACE]);
-  flight.responseStarted(end.status, upstreamAddress(entry));
+  flight.responseStarted(end.status, upstreamAddress(entry) ?? (end.status >= 500 ? "none" : undefined));
   flight.end(end, now());
 }
 

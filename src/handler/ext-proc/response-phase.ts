@@ -1,4 +1,4 @@
-import { DESTINATION_ENDPOINT_SERVED, LB_NAMESPACE } from "../../api/wire.ts";
+import { DESTINATION_ENDPOINT_SERVED, LB_NAMESPACE, type ObserveMode } from "../../api/wire.ts";
 import { UsageReader } from "../../protocols/usage-reader.ts";
 import type { Flight } from "../flight.ts";
 import type { FlightTable } from "../flight-table.ts";
@@ -29,6 +29,8 @@ export class ResponsePhase {
   readonly #bodyMode: number;
   readonly #detach: boolean;
   readonly #debugHeaders: boolean;
+  /** Our own gateway always says who answered; others may not. */
+  readonly #tellsAddress: boolean;
   readonly #now: () => number;
   #reader: UsageReader | undefined;
   #complete = false;
@@ -37,7 +39,7 @@ export class ResponsePhase {
     call: GrpcCall,
     flight: Flight,
     flights: FlightTable,
-    options: { bodyMode: number; accessLog: boolean; debugHeaders: boolean },
+    options: { bodyMode: number; observe: ObserveMode | undefined; debugHeaders: boolean },
     now: () => number,
   ) {
     this.#call = call;
@@ -45,14 +47,19 @@ export class ResponsePhase {
     this.#flights = flights;
     this.#bodyMode = options.bodyMode;
     // In full duplex Envoy forwards only what comes back from here: letting go would cut the response.
-    this.#detach = options.accessLog && options.bodyMode !== BODY_MODE.fullDuplex;
+    this.#detach = options.observe === "access-log" && options.bodyMode !== BODY_MODE.fullDuplex;
     this.#debugHeaders = options.debugHeaders;
+    this.#tellsAddress = options.observe !== undefined;
     this.#now = now;
   }
 
   headers(message: ProcessingRequest, wire: WireHeaders): void {
     const headers = readHeaders(wire);
-    this.#flight.responseStarted(Number(headers.get(":status") ?? 0), servedAddress(message));
+    const status = Number(headers.get(":status") ?? 0);
+    this.#flight.responseStarted(
+      status,
+      servedAddress(message) ?? (this.#tellsAddress && status >= 500 ? "none" : undefined),
+    );
     this.#call.send(
       headersReply(
         "response_headers",

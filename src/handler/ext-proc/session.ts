@@ -132,7 +132,7 @@ export class ExtProcSession {
     this.#flights.add(flight, this.#call.connection);
     const options = {
       bodyMode: this.#responseBodyMode,
-      accessLog: head.observe === "access-log",
+      observe: head.observe,
       debugHeaders: this.#handler.settings.debugHeaders,
     };
     this.#response = new ResponsePhase(this.#call, flight, this.#flights, options, this.#now);
