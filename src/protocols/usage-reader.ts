@@ -69,8 +69,8 @@ export class UsageReader {
       const start = lines.lastIndexOf(NEWLINE, hit) + 1;
       const newline = lines.indexOf(NEWLINE, hit);
       const end = newline < 0 ? lines.length : newline;
-      if (lines.subarray(start, start + DATA.length).equals(DATA))
-        this.#parse(lines.subarray(start + DATA.length, end));
+      const isData = lines.subarray(start, start + DATA.length).equals(DATA);
+      if (isData && !isNull(lines, hit + USAGE_KEY.length)) this.#parse(lines.subarray(start + DATA.length, end));
       hit = lines.indexOf(USAGE_KEY, end);
     }
   }
@@ -85,4 +85,11 @@ export class UsageReader {
       // A broken event from a worker carries no usage; the client gets it as it came.
     }
   }
+}
+
+/** Whether the value after a key is null, as `usage` is in all chunks but the last of some servers. */
+function isNull(lines: Buffer, afterKey: number): boolean {
+  let at = afterKey;
+  while (lines[at] === 0x3a || lines[at] === 0x20) at++;
+  return lines[at] === 0x6e;
 }

@@ -68,11 +68,16 @@ export class BlockPool {
     else holders.add(block);
   }
 
-  /** Gives blocks back in the order given: vLLM gives a request's last block first. */
+  /**
+   * Gives blocks back in the order given: vLLM gives a request's last block first. A block that was never full can be
+   * of no use to anybody, so it goes to the front of the queue and is taken first (vLLM 0.32).
+   */
   free(blocks: Iterable<Block>): void {
     for (const block of blocks) {
       block.references--;
-      if (block.references === 0) this.#append(block);
+      if (block.references > 0) continue;
+      if (block.hash === undefined) this.#prepend(block);
+      else this.#append(block);
     }
   }
 
@@ -90,6 +95,15 @@ export class BlockPool {
     if (this.#last === undefined) this.#first = block;
     else this.#last.next = block;
     this.#last = block;
+    this.#freeCount++;
+  }
+
+  #prepend(block: Block): void {
+    block.previous = undefined;
+    block.next = this.#first;
+    if (this.#first === undefined) this.#last = block;
+    else this.#first.previous = block;
+    this.#first = block;
     this.#freeCount++;
   }
 

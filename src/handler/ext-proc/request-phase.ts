@@ -34,15 +34,17 @@ export function replyToRequest(call: GrpcCall, request: CompleteRequest, verdict
     return;
   }
   const { changes, metadata, body } = instructions(verdict);
-  if (request.headersOnly) {
-    call.send(headersReply("request_headers", changes, metadata));
-  } else if (request.bodyMode === BODY_MODE.buffered) {
-    call.send(bufferedBodyReply(changes, metadata, body));
-  } else {
-    call.send(headersReply("request_headers", changes, metadata));
-    sendBody(call, body === undefined ? request.chunks : [body], !request.hasTrailers);
+  const replies: Uint8Array[] = [];
+  if (request.bodyMode === BODY_MODE.buffered && !request.headersOnly)
+    replies.push(bufferedBodyReply(changes, metadata, body));
+  else {
+    // The order of Envoy's filter is strict: headers first, then the pieces, the last one marked.
+    replies.push(headersReply("request_headers", changes, metadata));
+    if (!request.headersOnly)
+      replies.push(...bodyReplies(body === undefined ? request.chunks : [body], !request.hasTrailers));
   }
-  if (request.hasTrailers) call.send(trailersReply("request_trailers"));
+  if (request.hasTrailers) replies.push(trailersReply("request_trailers"));
+  call.send(...replies);
 }
 
 function instructions(verdict: Exclude<Verdict, { kind: "answer" }>): {
@@ -58,15 +60,13 @@ function instructions(verdict: Exclude<Verdict, { kind: "answer" }>): {
   };
 }
 
-/** The order of Envoy's filter is strict: headers first, then the pieces, the last one marked. An empty body is one piece. */
-function sendBody(call: GrpcCall, chunks: readonly Buffer[], endOfStream: boolean): void {
+/** A body in pieces that Envoy takes; an empty one is one empty piece. */
+function bodyReplies(chunks: readonly Buffer[], endOfStream: boolean): Uint8Array[] {
   const pieces = chunks.flatMap((chunk) => {
     const cut: Buffer[] = [];
     for (let at = 0; at < chunk.length; at += MAX_PIECE_BYTES) cut.push(chunk.subarray(at, at + MAX_PIECE_BYTES));
     return cut;
   });
   if (pieces.length === 0) pieces.push(Buffer.alloc(0));
-  pieces.forEach((piece, i) => {
-    call.send(duplexReply("request_body", piece, endOfStream && i === pieces.length - 1));
-  });
+  return pieces.map((piece, i) => duplexReply("request_body", piece, endOfStream && i === pieces.length - 1));
 }

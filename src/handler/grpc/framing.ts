@@ -1,12 +1,18 @@
 /** gRPC's length-prefixed messages: one byte of flags, four of length, the message. */
 const PREFIX_BYTES = 5;
 
-/** A message with its prefix. */
-export function frame(message: Uint8Array): Buffer {
-  const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
-  framed[0] = 0;
-  framed.writeUInt32BE(message.length, 1);
-  framed.set(message, PREFIX_BYTES);
+/** Messages with their prefixes, one after another in one buffer. */
+export function frame(messages: readonly Uint8Array[]): Buffer {
+  let length = 0;
+  for (const message of messages) length += PREFIX_BYTES + message.length;
+  const framed = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const message of messages) {
+    framed[at] = 0;
+    framed.writeUInt32BE(message.length, at + 1);
+    framed.set(message, at + PREFIX_BYTES);
+    at += PREFIX_BYTES + message.length;
+  }
   return framed;
 }
 

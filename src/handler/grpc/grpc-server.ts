@@ -7,7 +7,8 @@ export interface GrpcCall {
   /** The connection that the call came by: calls of one Envoy worker share it. */
   readonly connection: object;
   metadata(name: string): string | undefined;
-  send(message: Uint8Array): void;
+  /** Sends messages in order, in one write. */
+  send(...messages: Uint8Array[]): void;
   /** Ends the call; 0 is OK. */
   end(status?: number, message?: string): void;
   onMessage: (message: Buffer) => void;
@@ -132,8 +133,8 @@ class Http2Call implements GrpcCall {
     return Array.isArray(value) ? value[0] : value;
   }
 
-  send(message: Uint8Array): void {
-    if (!this.#ended && !this.#stream.destroyed) this.#stream.write(frame(message));
+  send(...messages: Uint8Array[]): void {
+    if (!this.#ended && !this.#stream.destroyed) this.#stream.write(frame(messages));
   }
 
   end(status = 0, message = ""): void {
