@@ -47,14 +47,14 @@ function generator(seed: number): (below: number) => number {
 test("cached tokens are those of a real vLLM, over shared prefixes, conversations and evictions", { timeout: 600_000 }, async () => {
   const random = generator(42);
   const ids = (count: number) => Array.from({ length: count }, () => 1000 + random(100_000));
-  const prefixes = Array.from({ length: 6 }, () => ids(300 + random(900)));
+  const prefixes = Array.from({ length: 12 }, () => ids(300 + random(900)));
   const conversations: { real: number[]; simulated: number[] }[] = [];
   const differences: string[] = [];
   let reused = 0;
   let evicted = 0;
   for (let i = 0; i < 160; i++) {
     const kind = random(3);
-    const more = ids(1 + random(120));
+    const more = ids(1 + random(250));
     let turn: { real: number[]; simulated: number[] };
     const known = conversations[random(conversations.length + 1)];
     if (kind > 0 && known !== undefined && known.real.length < 2500) {
