@@ -36,6 +36,7 @@ resourceOptions(program.command("up"))
   .description("run gateway, handler and Envoy on this machine")
   .option("--listen <address>", "where clients connect", parseAddress, { address: "127.0.0.1", port: 8080 })
   .option("--admin <address>", "metrics, live state, health", parseAddress, { address: "127.0.0.1", port: 9090 })
+  .option("--envoy <path>", "the Envoy to run (default: $ENVOY, the installed one, or the one on the PATH)")
   .option("--concurrency <n>", "Envoy's worker threads (default: one for each core)", parseNumber)
   .action(async (flags: UpFlags) => {
     const running = await up(flags, log);

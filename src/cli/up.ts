@@ -14,6 +14,8 @@ export interface UpFlags extends ResourceFlags {
   debugHeaders?: boolean;
   concurrency?: number;
   scrapeInterval?: number;
+  /** Path of the Envoy to run. */
+  envoy?: string;
 }
 
 /** What `up` started. */
@@ -51,7 +53,7 @@ export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Prom
   });
   const handlerPort = await handler.service.listen("127.0.0.1", 0);
   const gateway = new GatewayProcess({
-    envoy: findEnvoy(),
+    envoy: flags.envoy ?? findEnvoy(),
     listen: flags.listen,
     handlerPort,
     maxBodyBytes: flags.maxBody,

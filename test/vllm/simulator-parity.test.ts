@@ -13,7 +13,15 @@ let simulatorUrl: string;
 
 beforeAll(async () => {
   vllm = await startVllm({ BLOCKS: String(BLOCKS), SEQS: "8", LEN: "4096", NAME: MODEL });
-  simulator = new SimulatedWorker({ models: [MODEL], blocks: BLOCKS, blockTokens: BLOCK_TOKENS, maxRunning: 8, maxModelLen: 4096, prefillTokensPerSecond: 1e6, stepMs: 0 });
+  simulator = new SimulatedWorker({
+    models: [MODEL],
+    blocks: BLOCKS,
+    blockTokens: BLOCK_TOKENS,
+    maxRunning: 8,
+    maxModelLen: 4096,
+    prefillTokensPerSecond: 1e6,
+    stepMs: 0,
+  });
   simulatorUrl = `http://127.0.0.1:${await simulator.listen(0)}`;
 }, 400_000);
 
@@ -28,9 +36,23 @@ interface Answer {
 }
 
 async function complete(url: string, prompt: number[], maxTokens: number): Promise<Answer> {
-  const body = { model: MODEL, prompt, max_tokens: maxTokens, temperature: 0, ignore_eos: true, return_token_ids: true };
-  const response = await fetch(`${url}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
-  const answer = (await response.json()) as { choices: [{ token_ids: number[] }]; usage: { prompt_tokens_details: { cached_tokens: number } } };
+  const body = {
+    model: MODEL,
+    prompt,
+    max_tokens: maxTokens,
+    temperature: 0,
+    ignore_eos: true,
+    return_token_ids: true,
+  };
+  const response = await fetch(`${url}/v1/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const answer = (await response.json()) as {
+    choices: [{ token_ids: number[] }];
+    usage: { prompt_tokens_details: { cached_tokens: number } };
+  };
   expect(response.status, JSON.stringify(answer)).toBe(200);
   return { ids: answer.choices[0].token_ids, cached: answer.usage.prompt_tokens_details.cached_tokens };
 }
@@ -44,7 +66,9 @@ function generator(seed: number): (below: number) => number {
   };
 }
 
-test("cached tokens are those of a real vLLM, over shared prefixes, conversations and evictions", { timeout: 600_000 }, async () => {
+test("cached tokens are those of a real vLLM, over shared prefixes, conversations and evictions", {
+  timeout: 600_000,
+}, async () => {
   const random = generator(42);
   const ids = (count: number) => Array.from({ length: count }, () => 1000 + random(100_000));
   const prefixes = Array.from({ length: 12 }, () => ids(300 + random(900)));
@@ -64,8 +88,12 @@ test("cached tokens are those of a real vLLM, over shared prefixes, conversation
       turn = { real: prompt, simulated: prompt };
     }
     const maxTokens = 1 + random(70);
-    const [real, simulated] = await Promise.all([complete(vllm.url, turn.real, maxTokens), complete(simulatorUrl, turn.simulated, maxTokens)]);
-    if (real.cached !== simulated.cached) differences.push(`request ${i} (${turn.real.length} tokens): vLLM ${real.cached}, simulator ${simulated.cached}`);
+    const [real, simulated] = await Promise.all([
+      complete(vllm.url, turn.real, maxTokens),
+      complete(simulatorUrl, turn.simulated, maxTokens),
+    ]);
+    if (real.cached !== simulated.cached)
+      differences.push(`request ${i} (${turn.real.length} tokens): vLLM ${real.cached}, simulator ${simulated.cached}`);
     reused += real.cached;
     if (known !== undefined && kind > 0 && real.cached < known.real.length - BLOCK_TOKENS) evicted++;
     conversations.push({ real: [...turn.real, ...real.ids], simulated: [...turn.simulated, ...simulated.ids] });

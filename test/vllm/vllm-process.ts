@@ -22,7 +22,8 @@ export async function startVllm(env: Record<string, string>): Promise<VllmProces
     detached: true,
   });
   const output: string[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => output.push(chunk.toString()));
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk: Buffer) => output.push(chunk.toString()));
   const url = `http://127.0.0.1:${port}`;
   for (let i = 0; i < 600; i++) {
     if (child.exitCode !== null) throw new Error(`vLLM exited with ${child.exitCode}: ${output.join("").slice(-3000)}`);
