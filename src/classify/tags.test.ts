@@ -39,14 +39,9 @@ describe("personal data", () => {
     expect(pii(text)).toEqual([]);
   });
 
-  test("hostile text takes no more than linear time", () => {
-    for (const piece of ["@", "a@", "1", "1 ", "DE89 ", "1.2-"]) {
-      const text = piece.repeat(100_000);
-      const started = performance.now();
-      pii(text);
-      // Not a speed test: quadratic work on this input would take minutes.
-      expect(performance.now() - started).toBeLessThan(10_000);
-    }
+  // Quadratic work on these would take minutes and end in the test's timeout.
+  test("hostile text is looked at in linear time", { timeout: 30_000 }, () => {
+    for (const piece of ["@", "a@", "1", "1 ", "DE89 ", "1.2-"]) expect(pii(piece.repeat(100_000))).toBeDefined();
   });
 });
 
@@ -78,7 +73,7 @@ describe("complexity", () => {
 
 test("tags are computed once, when asked for; what cannot be computed is neither true nor false", () => {
   let calls = 0;
-  const counting = { tags: ["a", "b"], classify: () => (calls++, new Set(["a"])) };
+  const counting = { tags: ["a", "b"], classify: () => new Set([calls++ === 0 ? "a" : "again"]) };
   const failing = {
     tags: ["c"],
     classify: () => {
