@@ -12,6 +12,8 @@ export interface FlightEnd {
   usage: Usage;
   /** From the request's first byte to the first body byte from upstream, if observed more exactly than by `firstToken`. */
   ttftMs?: number;
+  /** From the request's first byte to the response's last, if observed more exactly than by the call of `end`. */
+  e2eMs?: number;
   clientGone: boolean;
   /** The upstream connection failed or broke. */
   broken: boolean;
@@ -84,7 +86,7 @@ export class Flight {
   /** Ends the flight, however often it is called: load is given back, models learn, the outcome is recorded. */
   end(end: FlightEnd, nowMs: number): void {
     if (this.#ended) return;
-    const e2eMs = nowMs - this.startedMs;
+    const e2eMs = end.e2eMs ?? nowMs - this.startedMs;
     const status = end.status || this.#status;
     const ttftMs = end.ttftMs ?? this.#ttftMs;
     const served = status >= 200 && status < 300;

@@ -1,6 +1,6 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   ENVOY_VERSIONS,
   eventually,
@@ -24,6 +24,8 @@ describe.each(ENVOY_VERSIONS)("APIs through Envoy %s", (version) => {
     openai = new OpenAI({ baseURL: `${stack.url}/v1`, apiKey: "none", maxRetries: 0 });
     anthropic = new Anthropic({ baseURL: stack.url, apiKey: "none", maxRetries: 0 });
   });
+  // A test counts outcomes from where the one before left them.
+  beforeEach(() => stack.settled());
   afterAll(async () => {
     await stack?.stop();
     for (const { worker } of workers) await worker.close();
@@ -86,6 +88,7 @@ describe.each(ENVOY_VERSIONS)("APIs through Envoy %s", (version) => {
   test("completions, responses and embeddings", async () => {
     const completion = await openai.completions.create({ model: "m", prompt: "once upon a time", max_tokens: 3 });
     expect(completion.usage?.completion_tokens).toBe(3);
+    await stack.settled();
     const before = stack.recording.outcomes.length;
     const response = await openai.responses.create({
       model: "m",

@@ -91,7 +91,12 @@ export function providerClusterConfig(provider: IrProvider): JsonObject {
       endpoints: [
         {
           lb_endpoints: [
-            { endpoint: { hostname: host, address: { socket_address: { address: host, port_value: port } } } },
+            {
+              endpoint: {
+                hostname: hostHeader(provider),
+                address: { socket_address: { address: host, port_value: port } },
+              },
+            },
           ],
         },
       ],
@@ -99,6 +104,11 @@ export function providerClusterConfig(provider: IrProvider): JsonObject {
     ...(tls ? { transport_socket: tlsTo(host) } : {}),
     typed_extension_protocol_options: httpOptions({ http_protocol_options: {} }, {}, filters),
   };
+}
+
+/** The Host that the provider expects: with the port unless it is the scheme's own. */
+function hostHeader({ host, port, tls }: IrProvider): string {
+  return port === (tls ? 443 : 80) ? host : `${host}:${port}`;
 }
 
 /** What a client says of itself is for us and our workers, not for a third party. */

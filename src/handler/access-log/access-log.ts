@@ -16,6 +16,7 @@ interface Flags {
   upstream_connection_termination?: boolean;
   downstream_connection_termination?: boolean;
   stream_idle_timeout?: boolean;
+  upstream_protocol_error?: boolean;
   downstream_remote_reset?: boolean;
 }
 interface LogEntry {
@@ -24,6 +25,7 @@ interface LogEntry {
     response_flags?: Flags;
     metadata?: { filter_metadata?: { [namespace: string]: ProtoStruct } };
     custom_tags?: { [tag: string]: string };
+    duration?: { seconds?: number | { toNumber(): number }; nanos?: number };
   };
   response?: { response_code?: { value?: number } };
 }
@@ -50,16 +52,20 @@ function land(entry: LogEntry, flights: FlightTable, now: () => number): void {
 
 function readEnd(entry: LogEntry, usage: ProtoStruct | undefined): FlightEnd {
   const flags = entry.common_properties?.response_flags ?? {};
+  const duration = entry.common_properties?.duration;
+  const seconds = typeof duration?.seconds === "object" ? duration.seconds.toNumber() : (duration?.seconds ?? 0);
   const firstByteUs = Number(entry.common_properties?.custom_tags?.[FIRST_BODY_BYTE_TAG]);
   return {
     status: entry.response?.response_code?.value ?? 0,
     usage: readUsage(usage),
     ...(Number.isFinite(firstByteUs) ? { ttftMs: firstByteUs / 1000 } : {}),
+    ...(duration === undefined ? {} : { e2eMs: seconds * 1000 + (duration.nanos ?? 0) / 1e6 }),
     clientGone: flags.downstream_connection_termination === true || flags.downstream_remote_reset === true,
     broken:
       flags.upstream_remote_reset === true ||
       flags.upstream_connection_termination === true ||
       flags.upstream_request_timeout === true ||
+      flags.upstream_protocol_error === true ||
       flags.stream_idle_timeout === true,
   };
 }

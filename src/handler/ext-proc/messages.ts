@@ -91,8 +91,10 @@ export function headersReply(phase: HeadersPhase, changes?: HeaderChanges, metad
 
 /** Lets a buffered request body go on, with its headers changed and the body replaced if another is given. */
 export function bufferedBodyReply(changes: HeaderChanges, metadata: Metadata, body?: Uint8Array): Uint8Array {
+  // Envoy keeps the length that the client stated, and refuses a body of another.
+  const set = body === undefined ? changes.set : { ...changes.set, "content-length": String(body.length) };
   const response = {
-    header_mutation: mutation(changes),
+    header_mutation: mutation({ ...changes, set }),
     clear_route_cache: true,
     ...(body === undefined ? {} : { body_mutation: { body } }),
   };
