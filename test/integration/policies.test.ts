@@ -227,7 +227,10 @@ describe("ordered fallbacks across clusters (Envoy 1.40)", () => {
     expect(reply.status).toBe(200);
     expect(reply.headers.get("x-kinference-worker")).toBe("bedrock");
     await stack.settled();
-    expect(stack.recording.outcomes[0]).toMatchObject({ decision: { backend: "pool-0", fallbacks: ["bedrock"] }, outcome: { servedBy: "bedrock", outcome: "ok" } });
+    expect(stack.recording.outcomes[0]).toMatchObject({
+      decision: { backend: "pool-0", fallbacks: ["bedrock"] },
+      outcome: { servedBy: "bedrock", outcome: "ok" },
+    });
     await stack.stop();
     outside.server.closeAllConnections();
     outside.server.close();
