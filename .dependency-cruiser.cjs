@@ -3,7 +3,12 @@ const leaves = "kvcache|latency|tenancy|classify|protocols|workers";
 module.exports = {
   forbidden: [
     { name: "no-circular", severity: "error", from: {}, to: { circular: true } },
-    { name: "api-imports-nothing-of-ours", severity: "error", from: { path: "^src/api/" }, to: { path: "^src/(?!api/)" } },
+    {
+      name: "api-imports-nothing-of-ours",
+      severity: "error",
+      from: { path: "^src/api/" },
+      to: { path: "^src/(?!api/)" },
+    },
     {
       name: "leaf-parts-import-only-api",
       comment: "A leaf part runs under a simulated clock: it knows nothing of its siblings, of Envoy or of Kubernetes.",
@@ -17,13 +22,47 @@ module.exports = {
       from: { path: "^src/(policy|kvcache|latency|tenancy|classify|protocols)/", pathNot: "[.]test[.]ts$" },
       to: { path: "^(node:)?(net|http|http2|https|fs|child_process)$|undici|pino|opentelemetry|protobufjs" },
     },
-    { name: "resources-import-only-api", severity: "error", from: { path: "^src/resources/" }, to: { path: "^src/", pathNot: "^src/(api|resources)/" } },
-    { name: "telemetry-imports-no-front", severity: "error", from: { path: "^src/telemetry/" }, to: { path: "^src/(handler|gateway|cli|simulator)/" } },
-    { name: "gateway-knows-no-handler", severity: "error", from: { path: "^src/gateway/" }, to: { path: "^src/(handler|cli|simulator|kvcache|latency|policy)/" } },
-    { name: "handler-knows-no-gateway", severity: "error", from: { path: "^src/handler/" }, to: { path: "^src/(gateway|cli|simulator)/" } },
-    { name: "simulator-stands-alone", severity: "error", from: { path: "^src/simulator/" }, to: { path: "^src/(?!simulator/)" } },
+    {
+      name: "resources-import-only-api",
+      severity: "error",
+      from: { path: "^src/resources/" },
+      to: { path: "^src/", pathNot: "^src/(api|resources)/" },
+    },
+    {
+      name: "telemetry-imports-no-front",
+      severity: "error",
+      from: { path: "^src/telemetry/" },
+      to: { path: "^src/(handler|gateway|cli|simulator)/" },
+    },
+    {
+      name: "gateway-knows-no-handler",
+      severity: "error",
+      from: { path: "^src/gateway/" },
+      to: { path: "^src/(handler|cli|simulator|kvcache|latency|policy)/" },
+    },
+    {
+      name: "handler-knows-no-gateway",
+      severity: "error",
+      from: { path: "^src/handler/" },
+      to: { path: "^src/(gateway|cli|simulator)/" },
+    },
+    {
+      name: "simulator-stands-alone",
+      severity: "error",
+      from: { path: "^src/simulator/" },
+      to: { path: "^src/(?!simulator/)" },
+    },
     { name: "only-cli-composes", severity: "error", from: { path: "^src/(?!cli/)" }, to: { path: "^src/cli/" } },
-    { name: "src-needs-no-tests", severity: "error", from: { path: "^src/", pathNot: "[.]test[.]ts$" }, to: { path: "^(test|demo|benchmarks)/|[.]test[.]ts$" } },
+    {
+      name: "src-needs-no-tests",
+      severity: "error",
+      from: { path: "^src/", pathNot: "[.]test[.]ts$" },
+      to: { path: "^(test|demo|benchmarks)/|[.]test[.]ts$" },
+    },
   ],
-  options: { doNotFollow: { path: "node_modules" }, tsPreCompilationDeps: true, enhancedResolveOptions: { extensions: [".ts", ".js", ".json"] } },
+  options: {
+    doNotFollow: { path: "node_modules" },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: { extensions: [".ts", ".js", ".json"] },
+  },
 };
