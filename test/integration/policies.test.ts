@@ -153,6 +153,9 @@ describe.each(ENVOY_VERSIONS)("the three policies, unchanged, through Envoy %s",
     });
     for (const name of ["cookie", "x-api-key", "x-kinference-cluster", "x-gateway-destination-endpoint"])
       expect(received?.headers[name]).toBeUndefined();
+    const dump = await (await fetch(`${stack.gateway.adminUrl}/config_dump?include_eds`)).text();
+    expect(dump).toContain("provider/inference/bedrock");
+    expect(dump).not.toContain("secret-of-bedrock");
     await Promise.all(inside);
     expect((await ask(stack.url, "calm again")).headers.get("x-kinference-worker")).toMatch(/^pool-/);
   }, 60_000);

@@ -70,14 +70,14 @@ export function handlerClusterConfig(host: string, port: number): JsonObject {
 }
 
 /** A provider: its own name in TLS and Host, its own credentials in place of the client's. */
-export function providerClusterConfig(provider: IrProvider): JsonObject {
+export function providerClusterConfig(provider: IrProvider, secretConfig: JsonObject): JsonObject {
   const { cluster, host, port, tls, apiKey } = provider;
   const filters: Json[] = [
     extension("envoy.filters.http.header_mutation", "extensions.filters.http.header_mutation.v3.HeaderMutation", {
       mutations: { request_mutations: CLIENT_SECRETS.map((name) => ({ remove: name })) },
     }),
   ];
-  if (apiKey !== undefined) filters.push(credentials(apiKey));
+  if (apiKey !== undefined) filters.push(credentials(cluster, secretConfig));
   filters.push(
     extension("envoy.filters.http.upstream_codec", "extensions.filters.http.upstream_codec.v3.UpstreamCodec", {}),
   );
@@ -122,21 +122,28 @@ const CLIENT_SECRETS = [
   DESTINATION_ENDPOINT,
 ];
 
-function credentials(apiKey: string): JsonObject {
+/** The key is a secret of Envoy's own kind: its admin pages show `[redacted]` in its place. */
+export function providerSecret(provider: IrProvider): JsonObject {
+  return typed("extensions.transport_sockets.tls.v3.Secret", {
+    name: provider.cluster,
+    generic_secret: { secret: { inline_string: `Bearer ${provider.apiKey}` } },
+  });
+}
+
+function credentials(secretName: string, secretConfig: JsonObject): JsonObject {
   return extension(
-    "envoy.filters.http.header_mutation.credentials",
-    "extensions.filters.http.header_mutation.v3.HeaderMutation",
+    "envoy.filters.http.credential_injector",
+    "extensions.filters.http.credential_injector.v3.CredentialInjector",
     {
-      mutations: {
-        request_mutations: [
-          {
-            append: {
-              header: { key: "authorization", value: `Bearer ${apiKey.replaceAll("%", "%%")}` },
-              append_action: "OVERWRITE_IF_EXISTS_OR_ADD",
-            },
-          },
-        ],
-      },
+      overwrite: true,
+      credential: extension(
+        "envoy.http.injected_credentials.generic",
+        "extensions.http.injected_credentials.generic.v3.Generic",
+        {
+          credential: { name: secretName, sds_config: secretConfig },
+          header: "authorization",
+        },
+      ),
     },
   );
 }

@@ -2,7 +2,13 @@ import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { GatewayIr } from "../ir.ts";
-import { handlerClusterConfig, poolClusterConfig, poolEndpoints, providerClusterConfig } from "./clusters.ts";
+import {
+  handlerClusterConfig,
+  poolClusterConfig,
+  poolEndpoints,
+  providerClusterConfig,
+  providerSecret,
+} from "./clusters.ts";
 import { listenerConfig } from "./listeners.ts";
 import { routeConfig } from "./routes.ts";
 import { type JsonObject, typed } from "./typed.ts";
@@ -26,9 +32,12 @@ export function envoyFiles(ir: GatewayIr, settings: EnvoySettings, folder: strin
   // Make before break: endpoints and clusters are written before the routes that name them.
   const files = new Map<string, JsonObject>();
   for (const pool of ir.pools) files.set(fileOf("eds", pool.cluster), resources(poolEndpoints(pool)));
+  for (const provider of ir.providers) {
+    if (provider.apiKey !== undefined) files.set(fileOf("sds", provider.cluster), resources(providerSecret(provider)));
+  }
   const clusters = [
     ...ir.pools.map((pool) => poolClusterConfig(pool, watched(fileOf("eds", pool.cluster)))),
-    ...ir.providers.map(providerClusterConfig),
+    ...ir.providers.map((provider) => providerClusterConfig(provider, watched(fileOf("sds", provider.cluster)))),
   ];
   files.set("cds.json", resources(...clusters.map((cluster) => typed("config.cluster.v3.Cluster", cluster))));
   for (const listener of ir.listeners)
