@@ -35,8 +35,8 @@ lint: install ## formatting, lint rules, types, import directions, unused code
 fmt: install ## format, and mend what can be mended by itself
 	node_modules/.bin/biome check --write
 
-bench: install envoy ## full rate through the whole stack for a minute: failures, memory, latency
-	@$(NODE) benchmarks/full-rate.ts --seconds $(or $(SECONDS_TO_RUN),60)
+bench: install envoy ## full rate through the whole stack (DURATION=60 seconds): failures, memory, latency
+	@$(NODE) benchmarks/full-rate.ts --seconds $(or $(DURATION),60)
 
 install: node_modules/.installed ## npm packages, Node among them
 

@@ -37,8 +37,12 @@ export class GatewayProcess {
   /** Resolves when Envoy serves. */
   async start(snapshot: Snapshot): Promise<EnvoyProcess> {
     this.apply(snapshot);
-    const { concurrency, envoy } = this.#options;
-    this.#envoy = await startEnvoy(envoy, this.#folder, concurrency === undefined ? {} : { concurrency });
+    const { concurrency, envoy, listen } = this.#options;
+    const listeners = snapshotToIr(snapshot, listen).listeners.map((listener) => listener.name);
+    this.#envoy = await startEnvoy(envoy, this.#folder, {
+      listeners,
+      ...(concurrency === undefined ? {} : { concurrency }),
+    });
     return this.#envoy;
   }
 

@@ -16,7 +16,8 @@ import {
   type TestWorker,
 } from "../support/stack.ts";
 
-const MAX_BODY = 4 << 20;
+/** The default limit. */
+const MAX_BODY = 32 << 20;
 
 // Full duplex is how a closed-failing pool is served, buffered how an open-failing one is.
 const MODES = ENVOY_VERSIONS.flatMap((version) => [[version, "FailClose"] as const, [version, "FailOpen"] as const]);

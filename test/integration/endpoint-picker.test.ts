@@ -1,8 +1,9 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { HandlerProcess } from "../../src/cli/handler-process.ts";
 import { type EnvoyProcess, startEnvoy } from "../../src/gateway/envoy/process.ts";
 import { loadFiles } from "../../src/resources/files.ts";
@@ -19,89 +20,36 @@ import {
   type TestWorker,
 } from "../support/stack.ts";
 
-/** Somebody else's Envoy, as the Gateway API inference extension prescribes: full duplex both ways, ORIGINAL_DST by header. */
+interface ForeignConfig {
+  admin: unknown;
+  static_resources: { listeners: [{ filter_chains: [{ filters: [{ typed_config: { http_filters: object[] } }] }] }] };
+}
+
+/** Somebody else's Envoy: the example that we ship, with the ports of this test and a filter that names a subset. */
 async function startForeignEnvoy(
   binary: string,
   listen: number,
   extProc: number,
   subset: string | undefined,
 ): Promise<EnvoyProcess> {
-  const address = (port: number) => ({ socket_address: { address: "127.0.0.1", port_value: port } });
-  const type = (name: string) => `type.googleapis.com/envoy.extensions.filters.http.${name}`;
-  const subsetFilter = {
-    name: "subset",
-    typed_config: {
-      "@type": type("set_metadata.v3.Config"),
-      metadata: [
-        { metadata_namespace: "envoy.lb.subset_hint", value: { "x-gateway-destination-endpoint-subset": [subset] } },
-      ],
-    },
-  };
-  const filters = [
-    ...(subset === undefined ? [] : [subsetFilter]),
-    {
-      name: "ext_proc",
-      typed_config: {
-        "@type": type("ext_proc.v3.ExternalProcessor"),
-        grpc_service: { envoy_grpc: { cluster_name: "picker" } },
-        processing_mode: {
-          request_header_mode: "SEND",
-          response_header_mode: "SEND",
-          request_body_mode: "FULL_DUPLEX_STREAMED",
-          response_body_mode: "FULL_DUPLEX_STREAMED",
-          request_trailer_mode: "SEND",
-          response_trailer_mode: "SEND",
-        },
-        metadata_options: { forwarding_namespaces: { untyped: ["envoy.lb.subset_hint"] } },
-        message_timeout: "600s",
-      },
-    },
-    { name: "router", typed_config: { "@type": type("router.v3.Router") } },
-  ];
-  const manager = {
-    "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-    stat_prefix: "foreign",
-    route_config: {
-      virtual_hosts: [
-        {
-          name: "all",
-          domains: ["*"],
-          routes: [{ match: { prefix: "/" }, route: { cluster: "chosen", timeout: "60s" } }],
-        },
-      ],
-    },
-    http_filters: filters,
-  };
-  const config = {
-    admin: { address: address(0) },
-    static_resources: {
-      listeners: [
-        { name: "l", address: address(listen), filter_chains: [{ filters: [{ name: "hcm", typed_config: manager }] }] },
-      ],
-      clusters: [
-        {
-          name: "chosen",
-          type: "ORIGINAL_DST",
-          lb_policy: "CLUSTER_PROVIDED",
-          original_dst_lb_config: { use_http_header: true, http_header_name: "x-gateway-destination-endpoint" },
-        },
-        {
-          name: "picker",
-          type: "STATIC",
-          typed_extension_protocol_options: {
-            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-              "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-              explicit_http_config: { http2_protocol_options: {} },
-            },
-          },
-          load_assignment: {
-            cluster_name: "picker",
-            endpoints: [{ lb_endpoints: [{ endpoint: { address: address(extProc) } }] }],
-          },
-        },
-      ],
-    },
-  };
+  const example = readFileSync(new URL("../../envoy/endpoint-picker.yaml", import.meta.url), "utf8");
+  const ports = { 9901: 0, 8080: listen, 9002: extProc };
+  const config = parse(
+    example.replace(/port_value: (\d+)/g, (_, port: keyof typeof ports) => `port_value: ${ports[port]}`),
+  ) as ForeignConfig;
+  if (subset !== undefined) {
+    const metadata = [
+      { metadata_namespace: "envoy.lb.subset_hint", value: { "x-gateway-destination-endpoint-subset": [subset] } },
+    ];
+    const typed_config = {
+      "@type": "type.googleapis.com/envoy.extensions.filters.http.set_metadata.v3.Config",
+      metadata,
+    };
+    config.static_resources.listeners[0].filter_chains[0].filters[0].typed_config.http_filters.unshift({
+      name: "subset",
+      typed_config,
+    });
+  }
   const folder = mkdtempSync(join(tmpdir(), "kinference-foreign-"));
   writeFileSync(join(folder, "bootstrap.json"), JSON.stringify(config));
   return startEnvoy(binary, folder, { concurrency: 1 });

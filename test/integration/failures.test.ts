@@ -129,6 +129,61 @@ describe.each(ENVOY_VERSIONS)("failures through Envoy %s", (version) => {
     expect(replies[0]?.headers.get("x-kinference-worker")).toBeNull();
   });
 
+  test.each(["FailClose", "FailOpen"])("the handler dies while a body is being sent (%s)", async (failureMode) => {
+    const worker = await startWorker({ maxModelLen: 200_000, blocks: 20_000 });
+    const stack = await start([worker], failureMode);
+    const body = JSON.stringify({
+      model: "m",
+      max_tokens: 2,
+      messages: [{ role: "user", content: "x ".repeat(50_000) }],
+    });
+    let send: (chunk: string | null) => void = () => {};
+    const source = new ReadableStream<Uint8Array>({
+      start(controller) {
+        send = (chunk) => (chunk === null ? controller.close() : controller.enqueue(Buffer.from(chunk)));
+      },
+    });
+    const options = {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: source,
+      duplex: "half",
+    } as RequestInit;
+    const response = fetch(`${stack.url}/v1/chat/completions`, options);
+    send(body.slice(0, 70_000));
+    await pause(100);
+    await stack.handler.service.close(0);
+    await pause(50);
+    send(body.slice(70_000));
+    send(null);
+    const { status } = await response;
+    // Buffered bodies are still all there; of a full-duplex one the first part went to the handler and is lost.
+    if (failureMode === "FailOpen") expect(status).toBe(200);
+    else expect(status).toBeGreaterThanOrEqual(500);
+    expect(worker.worker.served).toBe(failureMode === "FailOpen" ? 1 : 0);
+  });
+
+  test.each(["FailClose", "FailOpen"])(
+    "the handler dies between its decision and the first token (%s)",
+    async (failureMode) => {
+      const worker = await startWorker({ prefillTokensPerSecond: 300 });
+      const stack = await start([worker], failureMode);
+      const response = chat(stack.url, "a prompt that takes half a second of prefill ".repeat(12));
+      await eventually(() => worker.worker.served === 1);
+      await stack.handler.service.close(0);
+      const { status } = await response;
+      if (failureMode === "FailOpen") expect(status).toBe(200);
+      else expect(status).toBeGreaterThanOrEqual(500);
+    },
+  );
+
+  test("a port that is taken is said, instead of being ready for nobody", async () => {
+    const worker = await startWorker();
+    cleanups.push(() => worker.worker.close());
+    const listen = { address: "127.0.0.1", port: worker.port };
+    await expect(startStack(version, { worker: [worker.url], listen })).rejects.toThrow(/cannot listen/);
+  });
+
   test.each(["FailClose", "FailOpen"])(
     "a stream whose first token has come outlives the handler (%s)",
     async (failureMode) => {

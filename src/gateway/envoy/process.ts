@@ -27,12 +27,16 @@ export function readEnvoyVersion(binary: string): { major: number; minor: number
   return version;
 }
 
+export interface EnvoyOptions {
+  /** Worker threads; default: one for each core. */
+  concurrency?: number;
+  logLevel?: string;
+  /** Listeners that must have their port before Envoy counts as serving. */
+  listeners?: readonly string[];
+}
+
 /** Starts Envoy on the files of a folder. Resolves when it serves; rejects with its last words if it exits before. */
-export async function startEnvoy(
-  binary: string,
-  folder: string,
-  options: { concurrency?: number; logLevel?: string } = {},
-): Promise<EnvoyProcess> {
+export async function startEnvoy(binary: string, folder: string, options: EnvoyOptions = {}): Promise<EnvoyProcess> {
   const adminFile = join(folder, "admin.address");
   const child = spawn(
     binary,
@@ -62,6 +66,11 @@ export async function startEnvoy(
   early.catch(() => {});
   const adminUrl = await Promise.race([waitForAdmin(adminFile), early]);
   await Promise.race([waitUntilLive(adminUrl), early]);
+  const missing = await missingListeners(adminUrl, options.listeners ?? []);
+  if (missing.length > 0) {
+    await stop(child, exited);
+    throw new Error(`Envoy cannot listen for ${missing.join(", ")}: ${bindErrors(lastWords.join(""))}`);
+  }
   return { adminUrl, exited, stop: () => stop(child, exited) };
 }
 
@@ -79,6 +88,22 @@ async function waitUntilLive(adminUrl: string): Promise<void> {
     if (answer?.status === 200) return;
     await pause(20);
   }
+}
+
+/** Envoy goes live even if a listener got no port; then clients would wait for ever, or talk to somebody else. */
+async function missingListeners(adminUrl: string, wanted: readonly string[]): Promise<string[]> {
+  for (let tries = 0; ; tries++) {
+    const answer = await fetch(`${adminUrl}/listeners?format=json`);
+    const { listener_statuses = [] } = (await answer.json()) as { listener_statuses?: { name: string }[] };
+    const missing = wanted.filter((name) => !listener_statuses.some((listener) => listener.name === name));
+    if (missing.length === 0 || tries === 50) return missing;
+    await pause(20);
+  }
+}
+
+function bindErrors(log: string): string {
+  const reasons = log.match(/cannot bind '[^']+': .*|Address already in use/g) ?? [];
+  return [...new Set(reasons)].join("; ") || "see Envoy's log";
 }
 
 async function stop(child: ChildProcess, exited: Promise<unknown>): Promise<void> {
