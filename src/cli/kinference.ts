@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { pino } from "pino";
 import { DEFAULT_HANDLER } from "../handler/handler.ts";
 import { DEFAULT_SIMULATOR, SimulatedWorker } from "../simulator/worker-server.ts";
@@ -13,6 +13,10 @@ const log = pino(
 );
 
 const program = new Command("kinference").description("An inference control plane for vLLM workers behind Envoy");
+
+function addressOption(flag: string, description: string, fallback: string): Option {
+  return new Option(`${flag} <address>`, description).argParser(parseAddress).default(parseAddress(fallback), fallback);
+}
 
 const resourceOptions = (command: Command): Command =>
   command
@@ -34,8 +38,8 @@ const resourceOptions = (command: Command): Command =>
 
 resourceOptions(program.command("up"))
   .description("run gateway, handler and Envoy on this machine")
-  .option("--listen <address>", "where clients connect", parseAddress, { address: "127.0.0.1", port: 8080 })
-  .option("--admin <address>", "metrics, live state, health", parseAddress, { address: "127.0.0.1", port: 9090 })
+  .addOption(addressOption("--listen", "where clients connect", "127.0.0.1:8080"))
+  .addOption(addressOption("--admin", "metrics, live state, health", "127.0.0.1:9090"))
   .option("--envoy <path>", "the Envoy to run (default: $ENVOY, the installed one, or the one on the PATH)")
   .option("--concurrency <n>", "Envoy's worker threads (default: one for each core)", parseNumber)
   .action(async (flags: UpFlags) => {
@@ -63,7 +67,7 @@ interface ServeFlags extends ResourceFlags {
 resourceOptions(program.command("serve"))
   .description("run the handler alone, as an endpoint picker (ext_proc) for somebody else's Envoy")
   .requiredOption("--ext-proc <address>", "where Envoy's ext_proc filter connects", parseAddress)
-  .option("--admin <address>", "metrics, live state, health", parseAddress, { address: "127.0.0.1", port: 9090 })
+  .addOption(addressOption("--admin", "metrics, live state, health", "127.0.0.1:9090"))
   .option("--fallbacks <n>", "further endpoints to name, for gateways that take a list", parseNumber, 0)
   .action(async (flags: ServeFlags) => {
     const declared = loadDeclared(flags);
@@ -88,7 +92,7 @@ resourceOptions(program.command("serve"))
 program
   .command("simulate")
   .description("run a simulated vLLM worker: no GPU, the real APIs, scheduler and KV cache")
-  .option("--listen <address>", "where it serves", parseAddress, { address: "127.0.0.1", port: 8000 })
+  .addOption(addressOption("--listen", "where it serves", "127.0.0.1:8000"))
   .option("--model <name>", "a model that it serves (repeatable)", collect)
   .option("--blocks <n>", "KV-cache blocks", parseNumber, DEFAULT_SIMULATOR.blocks)
   .option("--block-tokens <n>", "tokens in a block", parseNumber, DEFAULT_SIMULATOR.blockTokens)

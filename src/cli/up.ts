@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { watchFiles } from "../resources/files.ts";
+import type { Snapshot } from "../resources/snapshot.ts";
 import type { Recorder } from "../telemetry/records.ts";
 import { loadDeclared, problemLines, type ResourceFlags } from "./declared-resources.ts";
 import { findEnvoy } from "./find-envoy.ts";
@@ -51,17 +52,17 @@ export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Prom
     ...(flags.scrapeInterval === undefined ? {} : { scrapeIntervalMs: flags.scrapeInterval }),
     ...(recorder ? { recorder } : {}),
   });
+  const stopHandler = async (error: unknown): Promise<never> => {
+    await handler.close(0);
+    throw error;
+  };
   const handlerPort = await handler.service.listen("127.0.0.1", 0);
-  const gateway = new GatewayProcess({
-    envoy: flags.envoy ?? findEnvoy(),
-    listen: flags.listen,
-    handlerPort,
-    maxBodyBytes: flags.maxBody,
-    ...(flags.concurrency === undefined ? {} : { concurrency: flags.concurrency }),
-  });
   let snapshot = await handler.apply(declared.snapshot);
-  const envoy = await gateway.start(snapshot);
-  const adminPort = await handler.serveAdmin(flags.admin.address, flags.admin.port);
+  const { gateway, envoy } = await startGateway(flags, handlerPort, snapshot).catch(stopHandler);
+  const adminPort = await handler.serveAdmin(flags.admin.address, flags.admin.port).catch(async (error: unknown) => {
+    await gateway.stop();
+    return stopHandler(error);
+  });
   handler.setReady(true);
 
   let current = declared.snapshot;
@@ -98,6 +99,17 @@ export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Prom
       await handler.close(1000);
     },
   };
+}
+
+async function startGateway(flags: UpFlags, handlerPort: number, snapshot: Snapshot) {
+  const gateway = new GatewayProcess({
+    envoy: flags.envoy ?? findEnvoy(),
+    listen: flags.listen,
+    handlerPort,
+    maxBodyBytes: flags.maxBody,
+    ...(flags.concurrency === undefined ? {} : { concurrency: flags.concurrency }),
+  });
+  return { gateway, envoy: await gateway.start(snapshot) };
 }
 
 function reachable(address: string): string {

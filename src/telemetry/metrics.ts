@@ -40,6 +40,8 @@ export class Metrics implements Recorder {
   readonly #withoutUsage;
   readonly #cachedError;
   readonly #ttftError;
+  readonly #cachedErrorSize;
+  readonly #ttftErrorSize;
 
   constructor(workers: () => Iterable<WorkerGauges>) {
     this.#provider = new MeterProvider({ readers: [this.#exporter] });
@@ -77,6 +79,9 @@ export class Metrics implements Recorder {
       "Predicted minus reported cached tokens",
       TOKEN_ERRORS,
     );
+    // A histogram that has seen a negative value has no sum: the size of errors is counted beside it.
+    this.#cachedErrorSize = counter("cached_tokens_absolute_error", "Sum of |predicted - reported| cached tokens");
+    this.#ttftErrorSize = counter("ttft_absolute_error_seconds", "Sum of |predicted - observed| time to first token");
     this.#ttftError = histogram(
       "ttft_prediction_error",
       "Predicted minus observed time to first token, in seconds",
@@ -100,7 +105,9 @@ export class Metrics implements Recorder {
     this.#recordTokens(end, labels);
     if (decision.stream && end.ttftMs !== undefined) this.#recordStream(decision, end, end.ttftMs, labels);
     if (end.cachedTokens !== undefined && end.servedBy === decision.backend) {
-      this.#cachedError.record(decision.predictedCachedTokens - end.cachedTokens, labels);
+      const error = decision.predictedCachedTokens - end.cachedTokens;
+      this.#cachedError.record(error, labels);
+      this.#cachedErrorSize.add(Math.abs(error), labels);
     }
   }
 
@@ -139,7 +146,11 @@ export class Metrics implements Recorder {
     labels: { tenant: string; model: string },
   ): void {
     this.#ttft.record(ttftMs / 1000, labels);
-    if (end.servedBy === decision.backend) this.#ttftError.record((decision.predictedTtftMs - ttftMs) / 1000, labels);
+    if (end.servedBy === decision.backend) {
+      const errorSeconds = (decision.predictedTtftMs - ttftMs) / 1000;
+      this.#ttftError.record(errorSeconds, labels);
+      this.#ttftErrorSize.add(Math.abs(errorSeconds), labels);
+    }
     if (end.outputTokens !== undefined && end.outputTokens > 1) {
       this.#itl.record((end.e2eMs - ttftMs) / 1000 / (end.outputTokens - 1), labels);
     }
