@@ -16,8 +16,8 @@ export interface WorkerGauges {
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const TOKENS = [1, 8, 32, 128, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072];
-const TOKEN_ERRORS = [-4096, -1024, -256, -64, -16, -1, 1, 16, 64, 256, 1024, 4096];
-const SECOND_ERRORS = [-5, -1, -0.25, -0.05, -0.01, 0, 0.01, 0.05, 0.25, 1, 5];
+const TOKEN_ERRORS = [0, 16, 64, 256, 1024, 4096, 16_384];
+const SECOND_ERRORS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30];
 
 /** All metrics, by OpenTelemetry. Units are in the names; tokens that nobody reported are in no count. */
 export class Metrics implements Recorder {
@@ -40,8 +40,6 @@ export class Metrics implements Recorder {
   readonly #withoutUsage;
   readonly #cachedError;
   readonly #ttftError;
-  readonly #cachedErrorSize;
-  readonly #ttftErrorSize;
 
   constructor(workers: () => Iterable<WorkerGauges>) {
     this.#provider = new MeterProvider({ readers: [this.#exporter] });
@@ -76,15 +74,12 @@ export class Metrics implements Recorder {
     this.#withoutUsage = counter("responses_without_usage", "Successful responses that reported no token usage");
     this.#cachedError = histogram(
       "cached_tokens_prediction_error",
-      "Predicted minus reported cached tokens",
+      "Size of the difference between predicted and reported cached tokens",
       TOKEN_ERRORS,
     );
-    // A histogram that has seen a negative value has no sum: the size of errors is counted beside it.
-    this.#cachedErrorSize = counter("cached_tokens_absolute_error", "Sum of |predicted - reported| cached tokens");
-    this.#ttftErrorSize = counter("ttft_absolute_error_seconds", "Sum of |predicted - observed| time to first token");
     this.#ttftError = histogram(
-      "ttft_prediction_error",
-      "Predicted minus observed time to first token, in seconds",
+      "ttft_prediction_error_seconds",
+      "Size of the difference between predicted and observed time to first token",
       SECOND_ERRORS,
     );
     this.#observeWorkers(workers);
@@ -106,8 +101,7 @@ export class Metrics implements Recorder {
     if (decision.stream && end.ttftMs !== undefined) this.#recordStream(decision, end, end.ttftMs, labels);
     if (end.cachedTokens !== undefined && end.servedBy === decision.backend) {
       const error = decision.predictedCachedTokens - end.cachedTokens;
-      this.#cachedError.record(error, labels);
-      this.#cachedErrorSize.add(Math.abs(error), labels);
+      this.#cachedError.record(Math.abs(error), { ...labels, direction: directionOf(error) });
     }
   }
 
@@ -148,8 +142,7 @@ export class Metrics implements Recorder {
     this.#ttft.record(ttftMs / 1000, labels);
     if (end.servedBy === decision.backend) {
       const errorSeconds = (decision.predictedTtftMs - ttftMs) / 1000;
-      this.#ttftError.record(errorSeconds, labels);
-      this.#ttftErrorSize.add(Math.abs(errorSeconds), labels);
+      this.#ttftError.record(Math.abs(errorSeconds), { ...labels, direction: directionOf(errorSeconds) });
     }
     if (end.outputTokens !== undefined && end.outputTokens > 1) {
       this.#itl.record((end.e2eMs - ttftMs) / 1000 / (end.outputTokens - 1), labels);
@@ -174,4 +167,9 @@ export class Metrics implements Recorder {
     gauge("in_flight", "Our own requests there", (worker) => worker.inFlight);
     gauge("kv_cache_usage", "Share of the KV cache in use, 0 to 1", (worker) => worker.kvCacheUsage);
   }
+}
+
+/** OpenTelemetry's histograms take no negative values: which way a prediction was wrong is a label. */
+function directionOf(error: number): "over" | "under" {
+  return error >= 0 ? "over" : "under";
 }
