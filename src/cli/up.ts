@@ -57,7 +57,7 @@ export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Prom
     throw error;
   };
   const handlerPort = await handler.service.listen("127.0.0.1", 0);
-  let snapshot = await handler.apply(declared.snapshot);
+  const snapshot = await handler.apply(declared.snapshot);
   const { gateway, envoy } = await startGateway(flags, handlerPort, snapshot).catch(stopHandler);
   const adminPort = await handler.serveAdmin(flags.admin.address, flags.admin.port).catch(async (error: unknown) => {
     await gateway.stop();
@@ -66,9 +66,11 @@ export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Prom
   handler.setReady(true);
 
   let current = declared.snapshot;
-  const apply = async () => {
-    snapshot = await handler.apply(current);
-    gateway.apply(snapshot);
+  // One after another: what was declared last must also be applied last.
+  let applied = Promise.resolve();
+  const apply = () => {
+    applied = applied.then(async () => gateway.apply(await handler.apply(current)));
+    return applied;
   };
   const watcher =
     (flags.file ?? []).length === 0

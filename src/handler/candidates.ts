@@ -95,6 +95,7 @@ export class CandidateFinder {
   }
 
   #assess(worker: Worker, model: string): LocalCandidate {
+    worker.advance(this.#nowMs);
     const chain = this.chainFor(model);
     const cache = this.#fleet.cacheOf(worker);
     const { cachedTokens, promptTokens } = cache.match(chain, this.#fleet.ratioOf(model).charactersPerToken);

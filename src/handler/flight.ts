@@ -83,6 +83,11 @@ export class Flight {
     if (this.#reservation !== undefined) this.#reservation.worker.prefillDone(this.#reservation);
   }
 
+  /** The response's last byte came: the worker is free of it, whatever is still to be learned. */
+  responseDone(): void {
+    if (this.#reservation !== undefined) this.#reservation.worker.release(this.#reservation);
+  }
+
   /** Ends the flight, however often it is called: load is given back, models learn, the outcome is recorded. */
   end(end: FlightEnd, nowMs: number): void {
     if (this.#ended) return;
@@ -106,7 +111,10 @@ export class Flight {
   #hold(): void {
     const candidate = this.#serving;
     if (candidate.type !== "Local") return;
-    this.#reservation = candidate.worker.reserve(candidate.model, candidate.load.uncachedTokens);
+    // A whole answer comes as one: its prefill is over when it should be. Of a stream the first token is seen.
+    const { model, load, worker, predictedTtftMs } = candidate;
+    const prefillEndsMs = this.decision.stream ? undefined : this.startedMs + predictedTtftMs;
+    this.#reservation = worker.reserve(model, load.uncachedTokens, prefillEndsMs);
     this.#lease = this.#fleet.cacheOf(candidate.worker).acquire(candidate.chain, candidate.promptTokens);
   }
 

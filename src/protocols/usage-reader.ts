@@ -4,8 +4,9 @@ import { collectUsage, normalizeUsage, type RawUsage, type Usage } from "./usage
 const USAGE_KEY = Buffer.from('"usage"');
 const DATA = Buffer.from("data:");
 const NEWLINE = 0x0a;
-/** An event or tail longer than this is not looked at: usage is small, and memory is bounded. */
-const MAX_PENDING = 1 << 20;
+/** An event or body longer than this is not looked at, so that memory is bounded. */
+const MAX_EVENT_BYTES = 1 << 20;
+const MAX_BODY_BYTES = 16 << 20;
 
 /**
  * Finds token usage in a response as it streams by, for Envoys that cannot. Server-sent events are cut at line ends
@@ -58,7 +59,7 @@ export class UsageReader {
 
   #keep(chunk: Buffer): void {
     this.#pendingBytes += chunk.length;
-    if (this.#pendingBytes > MAX_PENDING && this.#events) {
+    if (this.#pendingBytes > (this.#events ? MAX_EVENT_BYTES : MAX_BODY_BYTES)) {
       this.#pending = [];
       this.#pendingBytes = 0;
     } else this.#pending.push(chunk);

@@ -114,6 +114,8 @@ export function watchFiles(paths: readonly string[], changed: () => void, settle
   };
   const folders = new Set(paths.map((path) => (statSync(path).isDirectory() ? path : join(path, ".."))));
   const watchers: FSWatcher[] = [...folders].map((folder) => watch(folder, settle));
+  // A folder that is removed is a change like any other: reading it will say what is wrong.
+  for (const watcher of watchers) watcher.on("error", settle);
   return {
     close() {
       clearTimeout(timer);

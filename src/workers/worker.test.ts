@@ -49,6 +49,16 @@ test("the number of slots shows when the worker queues: then one running prompt 
   }
 });
 
+test("a prefill whose first token nobody sees is over when it should be", () => {
+  const worker = new Worker("10.0.0.1:8000", "w", "pool");
+  worker.reserve("m", 5000, 100);
+  worker.reserve("m", 5000);
+  worker.advance(99);
+  expect([worker.queuedTokens, worker.queuedPrompts(99)]).toEqual([10_000, 1]);
+  worker.advance(100);
+  expect([worker.queuedTokens, worker.decoding, worker.queuedPrompts(100)]).toEqual([5000, 1, 0]);
+});
+
 test("reads a page of vLLM 0.32 and those of older versions; comments are no samples", () => {
   const page = `# HELP vllm:num_requests_running Number of requests
 # TYPE vllm:num_requests_running gauge

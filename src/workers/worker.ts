@@ -5,6 +5,8 @@ export interface Reservation {
   readonly worker: Worker;
   readonly model: string;
   readonly uncachedTokens: number;
+  /** When its prefill should be over, for answers whose first token nobody sees. */
+  readonly prefillEndsMs: number;
   phase: "prefill" | "decode" | "ended";
 }
 
@@ -81,6 +83,7 @@ export class Worker {
    * requests without a first token, those that fit one step's budget and the free slots are taken to be in prefill.
    */
   queuedPrompts(nowMs: number): number {
+    const withoutSlot = Math.max(0, this.#inFlight.size - this.#slots);
     let prefilling = 0;
     let waiting = 0;
     let tokens = 0;
@@ -91,7 +94,7 @@ export class Worker {
       if (prefilling === 0 ? slots >= 1 : tokens <= STEP_TOKEN_BUDGET && prefilling < slots) prefilling++;
       else waiting++;
     }
-    return Math.max(waiting, this.#fresh(nowMs) ? (this.#metrics?.waiting ?? 0) : 0);
+    return Math.max(waiting, withoutSlot, this.#fresh(nowMs) ? (this.#metrics?.waiting ?? 0) : 0);
   }
 
   /** Requests ahead of a new one for which the worker has no sequence slot. */
@@ -99,11 +102,17 @@ export class Worker {
     return Number.isFinite(this.#slots) ? Math.max(0, this.#inFlight.size + 1 - this.#slots) : 0;
   }
 
-  reserve(model: string, uncachedTokens: number): Reservation {
-    const reservation: Reservation = { worker: this, model, uncachedTokens, phase: "prefill" };
+  /** @param prefillEndsMs when to take its prefill for done if `prefillDone` is not called before */
+  reserve(model: string, uncachedTokens: number, prefillEndsMs = Number.POSITIVE_INFINITY): Reservation {
+    const reservation: Reservation = { worker: this, model, uncachedTokens, prefillEndsMs, phase: "prefill" };
     this.#inFlight.add(reservation);
     this.#queuedTokens += uncachedTokens;
     return reservation;
+  }
+
+  /** Takes prefills for done whose time is over. To be called before the load is read. */
+  advance(nowMs: number): void {
+    for (const reservation of this.#inFlight) if (reservation.prefillEndsMs <= nowMs) this.prefillDone(reservation);
   }
 
   /** The first token came: its prefill weighs on nobody any more. */

@@ -67,6 +67,7 @@ test("messages and responses, whole and streamed", async () => {
   };
   const whole = await anthropic.messages.create(request);
   expect(whole.usage.output_tokens).toBeGreaterThan(0);
+  await stack.settled();
   const streamed = await anthropic.messages.stream(request).finalMessage();
   const { outcome } = await lastOutcome();
   expect(outcome).toMatchObject({

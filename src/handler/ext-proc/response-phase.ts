@@ -103,6 +103,7 @@ export class ResponsePhase {
 
   #finish(): void {
     this.#complete = true;
+    this.#flight.responseDone();
     if (this.#detach) this.#flights.expectLog(this.#flight);
     else this.#end({ clientGone: false });
     this.#call.end();
