@@ -23,6 +23,8 @@ export const CLUSTER_HEADER = "x-kinference-cluster";
 export const HEADER_PREFIX = "x-kinference-";
 /** gRPC metadata by which our gateway tells the handler how the end of a request is observed. */
 export const OBSERVE_METADATA = "x-kinference-observe";
+/** gRPC metadata, `true` if the gateway's routes follow the ordered clusters of a request. */
+export const ACROSS_CLUSTERS_METADATA = "x-kinference-across-clusters";
 export type ObserveMode = "access-log" | "in-stream";
 
 export function poolCluster(poolKey: string): string {

@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import { pino } from "pino";
 import { DEFAULT_HANDLER } from "../handler/handler.ts";
+import { warmUp } from "../handler/warm-up.ts";
 import { DEFAULT_SIMULATOR, SimulatedWorker } from "../simulator/worker-server.ts";
 import { loadDeclared, problemLines, type ResourceFlags } from "./declared-resources.ts";
 import { HandlerProcess } from "./handler-process.ts";
@@ -43,6 +44,7 @@ resourceOptions(program.command("up"))
   .option("--envoy <path>", "the Envoy to run (default: $ENVOY, the installed one, or the one on the PATH)")
   .option("--concurrency <n>", "Envoy's worker threads (default: one for each core)", parseNumber)
   .action(async (flags: UpFlags) => {
+    await warmUp();
     const running = await up(flags, log);
     log.info({ envoy: running.envoyVersion, admin: running.adminUrl }, "serving");
     console.log(`ready ${running.url}`);
@@ -81,7 +83,7 @@ resourceOptions(program.command("serve"))
       foreignFallbacks: flags.fallbacks,
       ...(flags.scrapeInterval === undefined ? {} : { scrapeIntervalMs: flags.scrapeInterval }),
     });
-    await handler.apply(declared.snapshot);
+    await Promise.all([warmUp(), handler.apply(declared.snapshot)]);
     const port = await handler.service.listen(flags.extProc.address, flags.extProc.port);
     await handler.serveAdmin(flags.admin.address, flags.admin.port);
     handler.setReady(true);

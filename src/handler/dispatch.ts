@@ -10,8 +10,10 @@ import {
   ROUTE_NAMESPACE,
 } from "../api/wire.ts";
 import { type JsonBody, withModel } from "../protocols/json-body.ts";
+import type { Worker } from "../workers/worker.ts";
 import type { BackendCandidate } from "./candidates.ts";
 import type { HeaderChanges, Metadata } from "./ext-proc/messages.ts";
+import type { PlainValue } from "./grpc/proto.ts";
 import type { RequestHead } from "./request-head.ts";
 
 /** Attempts that our gateway's routes allow: the choice and its fallbacks. */
@@ -26,22 +28,43 @@ export function upstreamModel(candidate: BackendCandidate): string {
  * The attempts that may follow each other in Envoy: they share one body and one path, and local ones one cluster.
  * A backend outside keeps a place in the list, since it is there for the case that all inside fail.
  */
-export function attemptsOf(ranking: readonly BackendCandidate[], apiPath: string, most: number): BackendCandidate[] {
+export function attemptsOf(ranking: readonly BackendCandidate[], head: RequestHead, most: number): BackendCandidate[] {
   const [chosen, ...rest] = ranking;
   if (chosen === undefined) return [];
   const pathOf = (candidate: BackendCandidate) =>
-    candidate.type === "Provider" ? candidate.provider.pathFor(apiPath) : apiPath;
+    candidate.type === "Provider" ? candidate.provider.pathFor(head.path) : head.path;
   const pool = [chosen, ...rest].find((candidate) => candidate.type === "Local")?.worker.pool;
   const usable = rest.filter(
     (candidate) =>
       upstreamModel(candidate) === upstreamModel(chosen) &&
       pathOf(candidate) === pathOf(chosen) &&
+      (head.acrossClusters || clusterOf(candidate) === clusterOf(chosen)) &&
       (candidate.type === "Provider" || candidate.worker.pool === pool),
   );
   const attempts = [chosen, ...usable].slice(0, most);
   const outside = usable.find((candidate) => candidate.type === "Provider");
   if (most > 1 && outside !== undefined && !attempts.includes(outside)) attempts[most - 1] = outside;
   return attempts;
+}
+
+/** How to reach one worker without having read the request. */
+export function dispatchUnread(worker: Worker, head: RequestHead): Dispatch {
+  const cluster = poolCluster(worker.pool);
+  const ours = head.observe !== undefined;
+  const set = { [DESTINATION_ENDPOINT]: worker.address, ...(ours ? { [CLUSTER_HEADER]: cluster } : {}) };
+  const metadata: Metadata = { [LB_NAMESPACE]: { [DESTINATION_ENDPOINT]: worker.address } };
+  if (ours) metadata[ROUTE_NAMESPACE] = priorityGroups([cluster]);
+  return { changes: { set, remove: foreignHeaders(head) }, metadata, body: undefined };
+}
+
+/** The metadata that Envoy's priority_group cluster specifier reads: the cluster of each attempt. */
+function priorityGroups(clusters: readonly string[]): { [key: string]: PlainValue } {
+  return {
+    priority_groups: clusters.map((name, i) => ({
+      name: `attempt-${i}`,
+      clusters: [{ cluster_name: name, weight: 1 }],
+    })),
+  };
 }
 
 export interface Dispatch {
@@ -68,23 +91,20 @@ export function dispatch(
     set[DESTINATION_ENDPOINT] = local.join(",");
     metadata[LB_NAMESPACE] = { [DESTINATION_ENDPOINT]: local.join(",") };
   } else remove.push(DESTINATION_ENDPOINT);
-  const clusters = attempts.map((candidate) =>
-    candidate.type === "Provider" ? providerCluster(candidate.provider.key) : poolCluster(candidate.worker.pool),
-  );
+  const clusters = attempts.map(clusterOf);
   const [first] = attempts;
   if (head.observe !== undefined && clusters[0] !== undefined) {
     set[CLUSTER_HEADER] = clusters[0];
-    metadata[ROUTE_NAMESPACE] = {
-      priority_groups: clusters.map((name, i) => ({
-        name: `attempt-${i}`,
-        clusters: [{ cluster_name: name, weight: 1 }],
-      })),
-    };
+    metadata[ROUTE_NAMESPACE] = priorityGroups(clusters);
   }
   if (first?.type === "Provider") set[":path"] = first.provider.pathFor(head.path);
   const model = first === undefined ? requestedModel : upstreamModel(first);
   const rewritten = model === requestedModel ? undefined : withModel(body, model);
   return { changes: { set, remove }, metadata, body: rewritten };
+}
+
+function clusterOf(candidate: BackendCandidate): string {
+  return candidate.type === "Provider" ? providerCluster(candidate.provider.key) : poolCluster(candidate.worker.pool);
 }
 
 /** Headers in our name space can only be a client's. */

@@ -13,7 +13,7 @@ import { type BackendCandidate, CandidateFinder } from "./candidates.ts";
 import { classifiedText } from "./classified-text.ts";
 import { type Configuration, compileConfiguration, type RouteScope } from "./configuration.ts";
 import { decodeBody } from "./decode-body.ts";
-import { attemptsOf, type Dispatch, dispatch, MAX_ATTEMPTS } from "./dispatch.ts";
+import { attemptsOf, type Dispatch, dispatch, dispatchUnread, MAX_ATTEMPTS } from "./dispatch.ts";
 import type { Fleet } from "./fleet.ts";
 import { Flight } from "./flight.ts";
 import { refusalFor, rejection } from "./refusals.ts";
@@ -40,7 +40,7 @@ export const DEFAULT_HANDLER: HandlerSettings = {
 /** What is to be done with a request. */
 export type Verdict =
   | ({ kind: "forward"; flight: Flight } & Dispatch)
-  | { kind: "pass"; endpoint: string; pool: string }
+  | ({ kind: "pass" } & Dispatch)
   | { kind: "answer"; status: number; headers: Record<string, string>; body: string };
 
 /** The pipeline: a request in, one decision out. Everything it knows is in the configuration and the fleet. */
@@ -126,7 +126,7 @@ export class InferenceHandler {
       return this.refuse(head, refusalFor(cause, request.model), { rule: decision.rule, tenant, model });
     }
     const most = head.observe === undefined ? 1 + this.settings.foreignFallbacks : MAX_ATTEMPTS;
-    const attempts = attemptsOf(decision.ranking, head.path, most);
+    const attempts = attemptsOf(decision.ranking, head, most);
     const [chosen] = attempts;
     if (chosen === undefined) throw new Error("a routed request has a candidate");
     const record = recordOf(request, tenant, decision, chosen, attempts, tags);
@@ -160,7 +160,7 @@ export class InferenceHandler {
     const worker = healthy.sort((a, b) => a.inFlight - b.inFlight)[0];
     if (worker === undefined)
       return this.refuse(head, { status: 503, code: "no_healthy_backend", message: "No healthy backend." });
-    return { kind: "pass", endpoint: worker.address, pool: worker.pool };
+    return { kind: "pass", ...dispatchUnread(worker, head) };
   }
 
   #modelsList(head: RequestHead): string {

@@ -9,6 +9,8 @@ export interface RequestHead {
   headers: ReadonlyMap<string, string>;
   /** How our gateway observes the end of this request; undefined behind somebody else's Envoy. */
   observe: ObserveMode | undefined;
+  /** Whether an attempt may go to another cluster than the one before. */
+  acrossClusters: boolean;
   /** The name of Envoy's route, if it sends it. */
   routeName: string | undefined;
   /** The only endpoints that may be picked (`ip` or `ip:port`); undefined: all. */

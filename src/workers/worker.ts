@@ -62,7 +62,9 @@ export class Worker {
     const previous = this.#metrics;
     this.#metrics = metrics;
     this.#scrapedAtMs = nowMs;
-    if (metrics.waiting > 0 && metrics.running > 0) this.#slots = metrics.running;
+    // One scrape with a queue may have caught a request on its way in; two in a row show that the slots are taken.
+    const queued = metrics.waiting > 0 && previous !== undefined && previous.waiting > 0;
+    if (queued) this.#slots = Math.max(metrics.running, previous.running, 1);
     else if (metrics.running > this.#slots) this.#slots = Number.POSITIVE_INFINITY;
     return (
       previous?.createdAt !== undefined && metrics.createdAt !== undefined && previous.createdAt !== metrics.createdAt

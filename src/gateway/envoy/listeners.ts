@@ -1,4 +1,5 @@
 import {
+  ACROSS_CLUSTERS_METADATA,
   CLUSTER_HEADER,
   DECISION_NAMESPACE,
   DESTINATION_ENDPOINT,
@@ -90,7 +91,10 @@ function externalProcessor(features: EnvoyFeatures): JsonObject {
   return extension("envoy.filters.http.ext_proc", "extensions.filters.http.ext_proc.v3.ExternalProcessor", {
     grpc_service: {
       envoy_grpc: { cluster_name: HANDLER_CLUSTER },
-      initial_metadata: [{ key: OBSERVE_METADATA, value: features.usageFilters ? "access-log" : "in-stream" }],
+      initial_metadata: [
+        { key: OBSERVE_METADATA, value: features.usageFilters ? "access-log" : "in-stream" },
+        { key: ACROSS_CLUSTERS_METADATA, value: String(features.priorityGroups) },
+      ],
     },
     processing_mode: {
       request_header_mode: "SEND",

@@ -32,6 +32,11 @@ export function decodeRequest(bytes: Buffer): ProcessingRequest {
   return requestType.decode(bytes) as unknown as ProcessingRequest;
 }
 
+/** What Envoy would send; for warming up. */
+export function encodeRequest(request: ProcessingRequest): Uint8Array {
+  return requestType.encode(request).finish();
+}
+
 /** Headers by lower-case name; values of a header that comes more than once are joined by `,` as Envoy would. */
 export function readHeaders(wire: WireHeaders): Map<string, string> {
   const headers = new Map<string, string>();

@@ -1,4 +1,10 @@
-import { OBSERVE_METADATA, type ObserveMode, SUBSET_KEY, SUBSET_NAMESPACE } from "../../api/wire.ts";
+import {
+  ACROSS_CLUSTERS_METADATA,
+  OBSERVE_METADATA,
+  type ObserveMode,
+  SUBSET_KEY,
+  SUBSET_NAMESPACE,
+} from "../../api/wire.ts";
 import type { GrpcCall } from "../grpc/grpc-server.ts";
 import type { ProtoValue } from "../grpc/proto.ts";
 import type { RequestHead } from "../request-head.ts";
@@ -14,6 +20,7 @@ export function readHead(call: GrpcCall, message: ProcessingRequest, wire: WireH
     path: query < 0 ? target : target.slice(0, query),
     headers,
     observe: observeMode(call.metadata(OBSERVE_METADATA)),
+    acrossClusters: call.metadata(ACROSS_CLUSTERS_METADATA) === "true",
     routeName: attribute(message, "xds.route_name"),
     subset: readSubset(metadataValue(message, SUBSET_NAMESPACE, SUBSET_KEY)),
   };

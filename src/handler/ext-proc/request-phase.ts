@@ -1,16 +1,6 @@
-import { DESTINATION_ENDPOINT, LB_NAMESPACE } from "../../api/wire.ts";
 import type { GrpcCall } from "../grpc/grpc-server.ts";
 import type { Verdict } from "../handler.ts";
-import {
-  BODY_MODE,
-  bufferedBodyReply,
-  duplexReply,
-  type HeaderChanges,
-  headersReply,
-  immediateReply,
-  type Metadata,
-  trailersReply,
-} from "./messages.ts";
+import { BODY_MODE, bufferedBodyReply, duplexReply, headersReply, immediateReply, trailersReply } from "./messages.ts";
 
 /** Envoy's guidance is at most 64 KiB a message. */
 export const MAX_PIECE_BYTES = 62_000;
@@ -33,7 +23,7 @@ export function replyToRequest(call: GrpcCall, request: CompleteRequest, verdict
     call.send(immediateReply(verdict.status, verdict.headers, verdict.body, "kinference_answer"));
     return;
   }
-  const { changes, metadata, body } = instructions(verdict);
+  const { changes, metadata, body } = verdict;
   const replies: Uint8Array[] = [];
   if (request.bodyMode === BODY_MODE.buffered && !request.headersOnly)
     replies.push(bufferedBodyReply(changes, metadata, body));
@@ -45,19 +35,6 @@ export function replyToRequest(call: GrpcCall, request: CompleteRequest, verdict
   }
   if (request.hasTrailers) replies.push(trailersReply("request_trailers"));
   call.send(...replies);
-}
-
-function instructions(verdict: Exclude<Verdict, { kind: "answer" }>): {
-  changes: HeaderChanges;
-  metadata: Metadata;
-  body: Buffer | undefined;
-} {
-  if (verdict.kind === "forward") return verdict;
-  return {
-    changes: { set: { [DESTINATION_ENDPOINT]: verdict.endpoint }, remove: [] },
-    metadata: { [LB_NAMESPACE]: { [DESTINATION_ENDPOINT]: verdict.endpoint } },
-    body: undefined,
-  };
 }
 
 /** A body in pieces that Envoy takes; an empty one is one empty piece. */

@@ -37,6 +37,7 @@ export class ExtProcSession {
   #bodyBytes = 0;
   #deciding = false;
   #closed = false;
+  #flight: Flight | undefined;
   #response: ResponsePhase | undefined;
 
   constructor(
@@ -65,6 +66,14 @@ export class ExtProcSession {
       this.#call.end(INVALID_ARGUMENT, "not a ProcessingRequest");
       return;
     }
+    try {
+      this.#dispatch(message);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #dispatch(message: ProcessingRequest): void {
     if (message.request_headers) this.#requestHeaders(message, message.request_headers);
     else if (message.request_body) this.#requestBody(message.request_body);
     else if (message.request_trailers) this.#decide({ headersOnly: false, hasTrailers: true });
@@ -108,10 +117,10 @@ export class ExtProcSession {
     this.#chunks = [];
     const [only] = chunks;
     const whole = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, this.#bodyBytes);
-    this.#handler.decide(head, whole, this.#startedMs).then(
-      (verdict) => this.#carryOut(head, verdict, { bodyMode: this.#requestBodyMode, chunks, ...ending }),
-      (error: unknown) => this.#fail(error),
-    );
+    this.#handler
+      .decide(head, whole, this.#startedMs)
+      .then((verdict) => this.#carryOut(head, verdict, { bodyMode: this.#requestBodyMode, chunks, ...ending }))
+      .catch((error: unknown) => this.#fail(error));
   }
 
   #carryOut(head: RequestHead, verdict: Verdict, request: Parameters<typeof replyToRequest>[1]): void {
@@ -124,6 +133,7 @@ export class ExtProcSession {
       verdict.flight.end({ status: 0, usage: {}, clientGone: true, broken: false }, this.#now());
       return;
     }
+    this.#flight = verdict.flight;
     this.#follow(head, verdict.flight);
     replyToRequest(this.#call, request, verdict);
   }
@@ -163,8 +173,10 @@ export class ExtProcSession {
       this.#call.send(immediateReply(verdict.status, verdict.headers, verdict.body, "kinference_answer"));
   }
 
+  /** A bug of ours costs one request, and leaves nothing behind. */
   #fail(error: unknown): void {
     this.#onBug(error);
+    this.#flight?.end({ status: 500, usage: {}, clientGone: false, broken: false }, this.#now());
     if (this.#head === undefined || this.#closed) return;
     this.#answer(
       this.#handler.refuse(this.#head, {
