@@ -50,14 +50,6 @@ export class Flight {
     this.#hold();
   }
 
-  get ended(): boolean {
-    return this.#ended;
-  }
-
-  get status(): number {
-    return this.#status;
-  }
-
   /** The name of who serves it, after fallbacks. */
   get servedBy(): string {
     return this.#serving.name;

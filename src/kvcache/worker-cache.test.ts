@@ -89,6 +89,21 @@ test("what runs is not evicted, and what never reached the worker leaves no trac
   expect(cache.match(running, RATIO).cachedTokens).toBe(0);
 });
 
+test("a worker that restarted under a request holds nothing of it, and nobody else's links are let go", () => {
+  const cache = cacheOf(1200);
+  const chain = chainOf(message("user", words("alpha", 4000)));
+  const before = cache.acquire(chain, 1002);
+  cache.clear();
+  const after = cache.acquire(chain, 1002);
+  cache.release(before, { reached: true, promptTokens: 900, outputTokens: 5 });
+  expect(cache.usedTokens).toBeCloseTo(1000, -1);
+  // Still pinned by the second request: another prompt of the cache's size cannot push it out.
+  serve(cache, chainOf(message("user", words("beta", 4000))));
+  expect(cache.match(chain, RATIO).cachedTokens).toBe(992);
+  cache.release(after, { reached: false });
+  expect(cache.match(chain, RATIO).cachedTokens).toBe(0);
+});
+
 test("token ids need no ratio: blocks are exact", () => {
   const cache = cacheOf(10_000);
   const promptTokenIds = Array.from({ length: 100 }, (_, i) => i * 31);

@@ -14,6 +14,8 @@ export interface CacheMatch {
 
 /** A prompt that is on a worker: what was pinned for it, to be let go at its end. */
 export interface CacheLease {
+  /** The index it was taken from: a restarted worker has another, on which the lease means nothing. */
+  readonly index: BlockIndex;
   readonly chain: PromptChain;
   readonly pinnedLinks: number;
   /** Links that were there already; those after them are this request's own. */
@@ -92,7 +94,7 @@ export class WorkerCache {
       this.#index.pin(links[2 * pinnedLinks] ?? 0, links[2 * pinnedLinks + 1] ?? 0, tokensPerLink)
     )
       pinnedLinks++;
-    return { chain, pinnedLinks, knownLinks };
+    return { index: this.#index, chain, pinnedLinks, knownLinks };
   }
 
   /**
@@ -100,6 +102,7 @@ export class WorkerCache {
    * part of what the worker holds; `promptTokens`, if reported, corrects the links that this request added.
    */
   release(lease: CacheLease, outcome: { reached: boolean; promptTokens?: number; outputTokens?: number }): void {
+    if (lease.index !== this.#index) return;
     const { chain } = lease;
     const last = chain.ends.at(-1);
     if (outcome.reached && last !== undefined && lease.pinnedLinks === chain.linkCount) {
