@@ -87,9 +87,10 @@ export class Flight {
     const status = end.status || this.#status;
     const ttftMs = end.ttftMs ?? this.#ttftMs;
     const served = status >= 200 && status < 300;
+    const lease = this.#lease;
     this.#letGo(served, end.usage);
     this.#ended = true;
-    if (served) this.#learn(end, ttftMs, e2eMs);
+    if (served) this.#learn(end, lease, ttftMs, e2eMs);
     this.#recorder.ended(this.decision, {
       status,
       outcome: outcomeOf(status, end),
@@ -141,7 +142,7 @@ export class Flight {
     if (candidate.type === "Local") this.#fleet.suspect(candidate.worker, reason);
   }
 
-  #learn(end: FlightEnd, ttftMs: number | undefined, e2eMs: number): void {
+  #learn(end: FlightEnd, lease: CacheLease | undefined, ttftMs: number | undefined, e2eMs: number): void {
     const { stream, model } = this.decision;
     const serving = this.#serving;
     // Only of a stream is the first body byte the first token.
@@ -149,7 +150,7 @@ export class Flight {
       if (stream && ttftMs !== undefined) serving.provider.learnTtft(model, ttftMs);
       return;
     }
-    this.#learnPrompt(serving, end.usage);
+    this.#learnPrompt(serving, lease, end.usage);
     if (end.clientGone || end.broken || !stream || ttftMs === undefined) return;
     const { promptTokens, cachedTokens } = end.usage;
     const known = promptTokens !== undefined && cachedTokens !== undefined;
@@ -159,13 +160,15 @@ export class Flight {
     if (outputTokens !== undefined) this.#fleet.latency.learnDecode(model, serving.load, outputTokens, e2eMs - ttftMs);
   }
 
-  #learnPrompt(serving: LocalCandidate, usage: Usage): void {
+  #learnPrompt(serving: LocalCandidate, lease: CacheLease | undefined, usage: Usage): void {
     const { promptTokens, cachedTokens } = usage;
     const { chain } = serving;
     if (promptTokens !== undefined && !chain.exactTokens && chain.imageTokens === 0) {
       this.#fleet.ratioOf(serving.model).learn(chain.characters, promptTokens);
     }
-    if (cachedTokens !== undefined) this.#fleet.cacheOf(serving.worker).correct(serving.cachedTokens, cachedTokens);
+    if (cachedTokens !== undefined && lease !== undefined) {
+      this.#fleet.cacheOf(serving.worker).correct(lease, serving.cachedTokens, cachedTokens);
+    }
   }
 }
 

@@ -5,7 +5,7 @@ const MAX_WEIGHT = 0xffff;
 
 /**
  * Which chain links one worker's KV cache holds, in vLLM's order of reuse: links in use are pinned, free ones wait in
- * one queue and the one that was freed longest ago is evicted first. Typed arrays: 28 bytes a link, nothing allocated
+ * one queue and the one that was freed longest ago is evicted first. Typed arrays: 32 bytes a link, nothing allocated
  * per operation. Owned by the worker's `WorkerCache`, for as long as the worker's process lives.
  */
 export class BlockIndex {
@@ -18,6 +18,9 @@ export class BlockIndex {
   #pins: Uint16Array;
   #next: Int32Array;
   #previous: Int32Array;
+  /** The time, in `tick`s, at which a link was last put into the queue. */
+  #freedAt: Uint32Array;
+  #time = 1;
   /** Open addressing with linear probing: slot + 1, or 0 for empty. At most half full. */
   #table: Int32Array;
   #freeSlot = NONE;
@@ -34,6 +37,7 @@ export class BlockIndex {
     this.#pins = new Uint16Array(initialLinks);
     this.#next = new Int32Array(initialLinks);
     this.#previous = new Int32Array(initialLinks);
+    this.#freedAt = new Uint32Array(initialLinks);
     this.#table = new Int32Array(2 * initialLinks);
     this.#chainFreeSlots(0);
   }
@@ -75,6 +79,21 @@ export class BlockIndex {
     this.#weight[slot] = weight;
   }
 
+  /** Lets time pass: what is freed from now on is younger than what was freed before. */
+  tick(): void {
+    this.#time++;
+  }
+
+  /** When a link was last freed; 0 if it is in use. */
+  freedAt(slot: number): number {
+    return this.#pins[slot] === 0 ? (this.#freedAt[slot] ?? 0) : 0;
+  }
+
+  /** Evicts every free link that was freed before a time. */
+  evictFreedBefore(time: number): void {
+    while (this.#oldest !== NONE && (this.#freedAt[this.#oldest] ?? 0) < time) this.#evictOldest();
+  }
+
   /** Holds a link against eviction; adds it if it is not there. False if it does not fit beside what is pinned. */
   pin(high: number, low: number, tokens: number): boolean {
     const found = this.find(high, low);
@@ -109,12 +128,16 @@ export class BlockIndex {
 
   #makeRoom(weight: number): boolean {
     while (this.#used + weight > this.#capacity) {
-      const victim = this.#oldest;
-      if (victim === NONE) return false;
-      this.#unqueue(victim);
-      this.#remove(victim);
+      if (this.#oldest === NONE) return false;
+      this.#evictOldest();
     }
     return true;
+  }
+
+  #evictOldest(): void {
+    const victim = this.#oldest;
+    this.#unqueue(victim);
+    this.#remove(victim);
   }
 
   #insert(high: number, low: number, weight: number): number {
@@ -157,6 +180,7 @@ export class BlockIndex {
   }
 
   #enqueue(slot: number): void {
+    this.#freedAt[slot] = this.#time;
     this.#previous[slot] = this.#newest;
     this.#next[slot] = NONE;
     if (this.#newest === NONE) this.#oldest = slot;
@@ -188,6 +212,7 @@ export class BlockIndex {
     this.#pins = copyInto(new Uint16Array(size), this.#pins);
     this.#next = copyInto(new Int32Array(size), this.#next);
     this.#previous = copyInto(new Int32Array(size), this.#previous);
+    this.#freedAt = copyInto(new Uint32Array(size), this.#freedAt);
     this.#table = new Int32Array(2 * size);
     for (let slot = 0; slot < from; slot++) this.#place(slot);
     this.#chainFreeSlots(from);

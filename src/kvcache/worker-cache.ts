@@ -20,14 +20,14 @@ export interface CacheLease {
   readonly pinnedLinks: number;
   /** Links that were there already; those after them are this request's own. */
   readonly knownLinks: number;
+  /** When the last of the known links had been freed, in the index's time; 0 if it was in use. */
+  readonly knownSince: number;
 }
 
 /** One worker's KV cache for one seed of models, as far as it can be told from outside. */
 export class WorkerCache {
   #capacityTokens = DEFAULT_CAPACITY_TOKENS;
   #blockTokens = DEFAULT_BLOCK_TOKENS;
-  /** Trust in the stated capacity, shrunk when the worker turns out to hold less than expected. */
-  #capacityShare = 1;
   #index = new BlockIndex(DEFAULT_CAPACITY_TOKENS);
 
   get blockTokens(): number {
@@ -47,12 +47,12 @@ export class WorkerCache {
     if (capacityTokens === this.#capacityTokens && blockTokens === this.#blockTokens) return;
     this.#capacityTokens = capacityTokens;
     this.#blockTokens = blockTokens;
-    this.#index.setCapacity(capacityTokens * this.#capacityShare);
+    this.#index.setCapacity(capacityTokens);
   }
 
   /** Forgets everything: the worker's process is a new one. */
   clear(): void {
-    this.#index = new BlockIndex(this.#capacityTokens * this.#capacityShare);
+    this.#index = new BlockIndex(this.#capacityTokens);
   }
 
   /** How much of a prompt the worker holds: the contiguous links from its start, and an answer given there. */
@@ -87,6 +87,9 @@ export class WorkerCache {
     let knownLinks = 0;
     while (knownLinks < linkCount && this.#index.find(links[2 * knownLinks] ?? 0, links[2 * knownLinks + 1] ?? 0) >= 0)
       knownLinks++;
+    const tail = knownLinks - 1;
+    const knownSince =
+      tail < 0 ? 0 : this.#index.freedAt(this.#index.find(links[2 * tail] ?? 0, links[2 * tail + 1] ?? 0));
     const tokensPerLink = this.#tokensPerLink(chain, promptTokens, knownLinks);
     let pinnedLinks = 0;
     while (
@@ -94,7 +97,7 @@ export class WorkerCache {
       this.#index.pin(links[2 * pinnedLinks] ?? 0, links[2 * pinnedLinks + 1] ?? 0, tokensPerLink)
     )
       pinnedLinks++;
-    return { index: this.#index, chain, pinnedLinks, knownLinks };
+    return { index: this.#index, chain, pinnedLinks, knownLinks, knownSince };
   }
 
   /**
@@ -103,6 +106,7 @@ export class WorkerCache {
    */
   release(lease: CacheLease, outcome: { reached: boolean; promptTokens?: number; outputTokens?: number }): void {
     if (lease.index !== this.#index) return;
+    this.#index.tick();
     const { chain } = lease;
     const last = chain.ends.at(-1);
     if (outcome.reached && last !== undefined && lease.pinnedLinks === chain.linkCount) {
@@ -130,15 +134,13 @@ export class WorkerCache {
     }
   }
 
-  /** Compares a prediction with what the worker reported, and learns how much of its cache can be counted on. */
-  correct(predictedTokens: number, reportedTokens: number): void {
+  /**
+   * Compares a prediction with what the worker reported. Eviction goes by age: if the tail of this prompt was gone, so is
+   * everything that was freed before it.
+   */
+  correct(lease: CacheLease, predictedTokens: number, reportedTokens: number): void {
     const missing = predictedTokens - reportedTokens;
-    if (missing > Math.max(2 * this.#blockTokens, predictedTokens / 4))
-      this.#capacityShare = Math.max(0.25, this.#capacityShare * 0.95);
-    else if (predictedTokens > 0 && this.#capacityShare < 1)
-      this.#capacityShare = Math.min(1, this.#capacityShare * 1.005);
-    else return;
-    this.#index.setCapacity(this.#capacityTokens * this.#capacityShare);
+    if (lease.index === this.#index && missing > 2 * this.#blockTokens) this.#index.evictFreedBefore(lease.knownSince);
   }
 
   /** Tokens per link of the part that is new, given the prompt's total and what the known links stand for. */
