@@ -106,6 +106,7 @@ export class CandidateFinder {
       decoding: worker.decoding,
       inFlight: worker.inFlight,
       waiting: worker.waitingForSlot(),
+      slots: worker.slots,
     };
     const { ttftMs, e2eMs, harmMs } = this.#fleet.latency.predict(worker.address, model, load);
     const msPerToken = this.#fleet.latency.prefillMsPerToken(worker.address, model);

@@ -7,6 +7,7 @@ const load = (uncachedTokens: number, inFlight = 0, queuedTokens = 0): PrefillLo
   decoding: inFlight,
   inFlight,
   waiting: 0,
+  slots: Number.POSITIVE_INFINITY,
 });
 
 /** Park-Miller, from 0 to 1. */
@@ -77,6 +78,16 @@ test("one absurd sample does not turn the model", () => {
   const before = model.predict("w", "m", load(2000)).ttftMs;
   model.learnTtft("w", "m", load(2000), 600_000);
   expect(model.predict("w", "m", load(2000)).ttftMs / before).toBeLessThan(1.5);
+});
+
+test("waiting for a slot takes as long as it takes for one to come free", () => {
+  const model = new LatencyModel();
+  // Answers of 101 tokens at 10 ms each: with 8 slots one comes free every 125 ms or so.
+  for (let i = 0; i < 200; i++) model.learnDecode("m", load(0, i % 8), 101, 1000);
+  const base = model.predict("w", "m", load(100)).ttftMs;
+  const waiting = model.predict("w", "m", { ...load(100), waiting: 2, slots: 8 }).ttftMs;
+  expect(waiting - base).toBeGreaterThan(200);
+  expect(waiting - base).toBeLessThan(300);
 });
 
 test("is sane before the first sample: more work and more load take longer, and harm others more", () => {

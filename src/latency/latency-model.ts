@@ -10,8 +10,10 @@ export interface PrefillLoad {
   decoding: number;
   /** Requests of any kind that are there already. */
   inFlight: number;
-  /** Requests ahead that the worker has no free sequence slot for. */
+  /** Requests ahead, this one included, that the worker has no free sequence slot for. */
   waiting: number;
+  /** Sequences that the worker runs at once; infinite if no queue has shown it. */
+  slots: number;
 }
 
 export interface LatencyPrediction {
@@ -28,7 +30,7 @@ const TTFT_PRIOR = [
   { value: 2, spread: 10 }, // more of these for each request in flight there: contention
   { value: 60, spread: 80 }, // ms per 1,000 tokens queued before it
   { value: 0.5, spread: 2 }, // ms per decoding request
-  { value: 150, spread: 300 }, // ms per request waiting for a slot
+  { value: 1, spread: 1 }, // ms per ms until enough of those who run have ended, taken that they end evenly
 ];
 const ITL_PRIOR = [
   { value: 15, spread: 20 }, // ms between tokens of a request alone
@@ -62,14 +64,13 @@ export class LatencyModel {
   predict(worker: string, model: string, load: PrefillLoad): LatencyPrediction {
     const { ttft, itl, outputTokens } = this.#model(model);
     const pace = this.#pace(worker, model);
-    this.#fillTtft(load);
-    this.#fillItl(load.decoding);
+    this.#fillTtft(model, load);
     const ttftMs = Math.max(0.1, ttft.predict(this.#ttftFeatures)) * pace;
     const prefillMs = ((ttft.coefficients[1] ?? 0) * load.uncachedTokens * pace) / 1000;
     const slowdownMs = (itl.coefficients[1] ?? 0) * (outputTokens / 2);
     // While a prompt is prefilled the others' tokens come slower, and afterwards there is one more to share each step with.
     const harmMs = HARM_WEIGHT * load.decoding * (slowdownMs + prefillMs / Math.max(4, load.inFlight));
-    return { ttftMs, e2eMs: ttftMs + itl.predict(this.#itlFeatures) * outputTokens, harmMs };
+    return { ttftMs, e2eMs: ttftMs + this.#decodeMs(model, load.decoding), harmMs };
   }
 
   /** What a prompt token that is not cached costs, in milliseconds. */
@@ -80,7 +81,7 @@ export class LatencyModel {
   /** One first token: what the load was at the pick, and what it took. */
   learnTtft(worker: string, model: string, load: PrefillLoad, observedMs: number): void {
     const { ttft } = this.#model(model);
-    this.#fillTtft(load);
+    this.#fillTtft(model, load);
     const key = `${worker}\n${model}`;
     const slowness = this.#slowness.get(key) ?? 0;
     const expectedMs = Math.max(0.1, ttft.predict(this.#ttftFeatures));
@@ -111,13 +112,20 @@ export class LatencyModel {
     return Math.abs(slowness) < SPEED_DEADBAND ? 1 : Math.exp(slowness);
   }
 
-  #fillTtft(load: PrefillLoad): void {
+  #fillTtft(model: string, load: PrefillLoad): void {
     this.#ttftFeatures[0] = 1;
     this.#ttftFeatures[1] = load.uncachedTokens / 1000;
     this.#ttftFeatures[2] = (load.uncachedTokens / 1000) * load.inFlight;
     this.#ttftFeatures[3] = load.queuedTokens / 1000;
     this.#ttftFeatures[4] = load.decoding;
-    this.#ttftFeatures[5] = load.waiting;
+    this.#ttftFeatures[5] = load.waiting === 0 ? 0 : (load.waiting / load.slots) * this.#decodeMs(model, load.slots);
+  }
+
+  /** How long an answer takes after its first token, beside `decoding` others. */
+  #decodeMs(model: string, decoding: number): number {
+    const { itl, outputTokens } = this.#model(model);
+    this.#fillItl(decoding);
+    return itl.predict(this.#itlFeatures) * outputTokens;
   }
 
   #fillItl(decoding: number): void {

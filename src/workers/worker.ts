@@ -99,7 +99,12 @@ export class Worker {
     return Math.max(waiting, withoutSlot, this.#fresh(nowMs) ? (this.#metrics?.waiting ?? 0) : 0);
   }
 
-  /** Requests ahead of a new one for which the worker has no sequence slot. */
+  /** Sequences that run at once; infinite until a queue has shown it. */
+  get slots(): number {
+    return this.#slots;
+  }
+
+  /** Requests, a new one included, for which the worker would have no sequence slot. */
   waitingForSlot(): number {
     return Number.isFinite(this.#slots) ? Math.max(0, this.#inFlight.size + 1 - this.#slots) : 0;
   }
