@@ -16,10 +16,10 @@ import { startRoundRobin } from "./round-robin.ts";
 import { runUser, type Sample, type UrlOf } from "./workload.ts";
 
 const USERS = 12;
-const TASKS = 10;
+const TASKS = 8;
 const MODELS = ["glm-5.3", "qwen-3.6-27b"] as const;
-/** A small GPU's speed, with a cache that holds about half of the demo's prompts on each worker. */
-const WORKER_FLAGS = ["--blocks", "1200", "--prefill", "6000", "--step", "12", "--max-running", "16"];
+/** A small GPU's speed, with a cache that holds some of the demo's prompts on each worker. */
+const WORKER_FLAGS = ["--blocks", "1600", "--prefill", "6000", "--step", "12", "--max-running", "16"];
 
 const { values } = parseArgs({ options: { once: { type: "boolean", default: false } } });
 let roundRobin: EnvoyProcess | undefined;

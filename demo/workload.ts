@@ -50,7 +50,7 @@ export async function runUser(user: number, tasks: number, urlOf: UrlOf, samples
     const kind = random(10);
     if (kind < 4) await sharedPrefix(urlOf(model), apiKey, model, subject, random(1000), samples);
     else if (kind < 7)
-      await conversation(urlOf(model), apiKey, model, `${subject} ${user}-${task}`, 2 + random(3), samples);
+      await conversation(urlOf(model), apiKey, model, `${subject} ${user}-${task}`, 3 + random(3), samples);
     else if (kind < 9)
       await short(
         urlOf(model),

@@ -24,15 +24,11 @@ export interface CacheLease {
   readonly knownSince: number;
 }
 
-/** One worker's KV cache for one seed of models, as far as it can be told from outside. */
+/** One worker's KV cache, as far as it can be told from outside. All models and adapters of the worker share it. */
 export class WorkerCache {
   #capacityTokens = DEFAULT_CAPACITY_TOKENS;
   #blockTokens = DEFAULT_BLOCK_TOKENS;
   #index = new BlockIndex(DEFAULT_CAPACITY_TOKENS);
-
-  get blockTokens(): number {
-    return this.#blockTokens;
-  }
 
   get usedTokens(): number {
     return this.#index.usedTokens;
