@@ -4,10 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { stringify } from "yaml";
-import { USAGE_COUNTERS, USAGE_PARENTS } from "../protocols/usage.ts";
 import { loadFiles } from "../resources/files.ts";
 import { type EnvoyFiles, envoyFiles, writeEnvoyFiles } from "./envoy/config-files.ts";
-import { USAGE_PATHS } from "./envoy/usage-filters.ts";
 import { parseEnvoyVersion } from "./envoy/version.ts";
 import { snapshotToIr } from "./snapshot-to-ir.ts";
 
@@ -55,13 +53,6 @@ test("files are written whole, and only their owner may read them", () => {
   const folder = join(mkdtempSync(join(tmpdir(), "kinference-files-")), "envoy");
   writeEnvoyFiles(filesOf(CASES[0] ?? ""), folder);
   expect(readdirSync(folder).some((name) => name.endsWith(".next"))).toBe(false);
-});
-
-test("Envoy reads usage where the in-stream reader does", () => {
-  const expected = USAGE_PARENTS.flatMap((parent) =>
-    USAGE_COUNTERS.map((counter) => [...parent, ...counter].join(".")),
-  );
-  expect(USAGE_PATHS.map((path) => path.join(".")).sort()).toEqual(expected.sort());
 });
 
 test("Envoy's version is read from what it prints", () => {

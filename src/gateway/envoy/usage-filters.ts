@@ -1,19 +1,10 @@
 import { USAGE_NAMESPACE } from "../../api/wire.ts";
+import { USAGE_COUNTERS, USAGE_PARENTS } from "../../protocols/usage.ts";
 import { extension, type Json, type JsonObject } from "./typed.ts";
 
-/** Where APIs report token counters: the same paths that `protocols/usage.ts` reads, kept in step by a test. */
-export const USAGE_PATHS: readonly (readonly string[])[] = ["usage", "response.usage", "message.usage"].flatMap(
-  (parent) =>
-    [
-      "prompt_tokens",
-      "completion_tokens",
-      "input_tokens",
-      "output_tokens",
-      "cache_read_input_tokens",
-      "cache_creation_input_tokens",
-      "prompt_tokens_details.cached_tokens",
-      "input_tokens_details.cached_tokens",
-    ].map((counter) => [...parent.split("."), ...counter.split(".")]),
+/** Where APIs report token counters, as the in-stream reader looks for them too. */
+const USAGE_PATHS: readonly (readonly string[])[] = USAGE_PARENTS.flatMap((parent) =>
+  USAGE_COUNTERS.map((counter) => [...parent, ...counter]),
 );
 
 const MAX_EVENT_BYTES = 10 << 20;
