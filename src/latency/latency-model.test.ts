@@ -90,11 +90,13 @@ test("waiting for a slot takes as long as it takes for one to come free", () => 
   expect(waiting - base).toBeLessThan(300);
 });
 
-test("is sane before the first sample: more work and more load take longer, and harm others more", () => {
+test("is sane before the first sample: more work and more load take longer; harm counts once it is known", () => {
   const model = new LatencyModel();
   const [idle, long, busy] = [load(100), load(8000), load(100, 10, 4000)].map((l) => model.predict("w", "m", l));
   expect(long?.ttftMs).toBeGreaterThan(idle?.ttftMs ?? 0);
   expect(busy?.ttftMs).toBeGreaterThan(idle?.ttftMs ?? 0);
   expect(idle?.harmMs).toBe(0);
-  expect(busy?.harmMs).toBeGreaterThan(0);
+  expect(busy?.harmMs).toBe(0);
+  for (let i = 0; i < 20; i++) model.learnDecode("m", load(0, i % 5), 101, 1000 + 100 * (i % 5));
+  expect(model.predict("w", "m", load(100, 10, 4000)).harmMs).toBeGreaterThan(0);
 });

@@ -23,10 +23,10 @@ export interface LatencyPrediction {
   harmMs: number;
 }
 
-/** Before the first sample: a mid-size GPU. Spreads are wide, so that few samples move them. */
+/** Before the first sample: a small GPU, so that what is cached counts. Spreads are wide, so that few samples move them. */
 const TTFT_PRIOR = [
   { value: 15, spread: 60 }, // ms always
-  { value: 80, spread: 150 }, // ms per 1,000 uncached tokens
+  { value: 200, spread: 200 }, // ms per 1,000 uncached tokens
   { value: 2, spread: 10 }, // more of these for each request in flight there: contention
   { value: 60, spread: 80 }, // ms per 1,000 tokens queued before it
   { value: 0.5, spread: 2 }, // ms per decoding request
@@ -41,6 +41,8 @@ const OUTPUT_MEMORY = 0.05;
 /** How fast a worker's own speed is believed, and from what difference on: noise must not make everyone's favourite. */
 const SPEED_MEMORY = 0.12;
 const SPEED_DEADBAND = 0.12;
+/** Harm is counted once this many answers have shown how much a neighbour slows them; a guess must not move anybody. */
+const HARM_FROM_SAMPLES = 10;
 /** A delay of others counts less than the request's own: it is spread over their whole answers. */
 const HARM_WEIGHT = 0.5;
 
@@ -69,7 +71,8 @@ export class LatencyModel {
     const prefillMs = ((ttft.coefficients[1] ?? 0) * load.uncachedTokens * pace) / 1000;
     const slowdownMs = (itl.coefficients[1] ?? 0) * (outputTokens / 2);
     // While a prompt is prefilled the others' tokens come slower, and afterwards there is one more to share each step with.
-    const harmMs = HARM_WEIGHT * load.decoding * (slowdownMs + prefillMs / Math.max(4, load.inFlight));
+    const weight = itl.samples < HARM_FROM_SAMPLES ? 0 : HARM_WEIGHT;
+    const harmMs = weight * load.decoding * (slowdownMs + prefillMs / Math.max(4, load.inFlight));
     return { ttftMs, e2eMs: ttftMs + this.#decodeMs(model, load.decoding), harmMs };
   }
 
