@@ -29,6 +29,8 @@ export interface Scope {
 }
 
 const EXPECTED_OUTPUT_TOKENS = 300;
+/** What a second copy of a whole prompt costs at least: small differences must not scatter conversations. */
+const COPY_COST_MS = 60;
 /** How likely it is that what a new prompt evicts would have been used again. */
 const REUSE_PROBABILITY = 0.25;
 
@@ -91,7 +93,14 @@ export class CandidateFinder {
         worker.models.has(model) && (pools === undefined || pools.has(worker.pool)) && inSubset(worker.address, subset),
     );
     const first = workers.length > 0 ? this.#rotation % workers.length : 0;
-    return [...workers.slice(first), ...workers.slice(0, first)].map((worker) => this.#assess(worker, model));
+    const candidates = [...workers.slice(first), ...workers.slice(0, first)].map((worker) =>
+      this.#assess(worker, model),
+    );
+    const mostCached = candidates.reduce((most, candidate) => Math.max(most, candidate.cachedTokens), 0);
+    for (const candidate of candidates) {
+      candidate.harmMs += (COPY_COST_MS * (mostCached - candidate.cachedTokens)) / candidate.promptTokens;
+    }
+    return candidates;
   }
 
   #assess(worker: Worker, model: string): LocalCandidate {
