@@ -100,10 +100,7 @@ test("conversations stay on their worker, and what they reuse is predicted", asy
   const rows: string[] = [];
   let promptTokens = 0;
   let error = 0;
-  for (const pair of [
-    [0, 1],
-    [2, 3],
-  ])
+  for (const pair of [[0], [1], [2], [3]])
     await Promise.all(
       pair.map(async (user) => {
         const served = new Set<string>();
