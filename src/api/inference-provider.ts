@@ -1,32 +1,62 @@
+import type { Static } from "typebox";
 import type { Resource } from "./resource.ts";
+import { closed, duration, list, number, oneOf, optional, text } from "./schema.ts";
+
+/** In US dollars per million tokens. */
+export const price = closed(
+  {
+    input: number("For a million prompt tokens.", { minimum: 0 }),
+    output: number("For a million generated tokens.", { minimum: 0 }),
+    cachedInput: optional(number("For a million cached prompt tokens. Absent: as `input`.", { minimum: 0 })),
+  },
+  { description: "In US dollars per million tokens." },
+);
+export type Price = Static<typeof price>;
+
+export const PROVIDER_TYPES = ["OpenAI", "Anthropic", "Bedrock", "Databricks", "OpenAICompatible"] as const;
+
+const providerModel = closed({
+  name: text("The name that clients and policies use."),
+  providerName: optional(text("What the provider calls it. Absent: the same.")),
+  price: optional(price),
+  expectedTtftMs: optional(
+    number("Milliseconds to the first token, to be expected before any answer came.", { minimum: 0, default: 800 }),
+  ),
+});
+export type ProviderModel = Static<typeof providerModel>;
+
+export const inferenceProviderSpec = closed(
+  {
+    type: oneOf(
+      PROVIDER_TYPES,
+      "What it speaks. `OpenAI`, `Bedrock` (its OpenAI-compatible endpoint, with an API key), `Databricks` and `OpenAICompatible` take OpenAI's APIs, `Anthropic` takes `/v1/messages`. A provider is a candidate only for requests of an API that it takes.",
+    ),
+    endpoint: optional(
+      text(
+        "Base URL. Request paths (`/v1/...`) are appended; an own path replaces `/v1`. `OpenAI`, `Anthropic` and `Bedrock` have a default.",
+        { pattern: "^https?://[^/]+", maxLength: 1024 },
+      ),
+    ),
+    region: optional(text("Where it computes; visible to label expressions as `topology.kubernetes.io/region`.")),
+    credentialsRef: optional(
+      closed(
+        { name: text("The Secret's name."), key: optional(text("The key in it.", { default: "apiKey" })) },
+        { description: "The Secret with the API key. The client's own credentials never leave." },
+      ),
+    ),
+    models: list(providerModel, { description: "What it offers.", minItems: 1, maxItems: 256, key: "name" }),
+    connectTimeout: optional({ ...duration("How long a connection may take."), default: "5s" }),
+  },
+  {
+    rules: [
+      {
+        rule: "has(self.endpoint) || self.type in ['OpenAI', 'Anthropic'] || (self.type == 'Bedrock' && has(self.region))",
+        message: "`endpoint` is missing (OpenAI and Anthropic have a default, Bedrock has one with `region`)",
+      },
+    ],
+  },
+);
+export type InferenceProviderSpec = Static<typeof inferenceProviderSpec>;
 
 /** A backend outside the cluster; `metadata.name` is what policies call it. */
 export type InferenceProvider = Resource<"InferenceProvider", InferenceProviderSpec>;
-
-export interface InferenceProviderSpec {
-  type: "OpenAICompatible";
-  /** Base URL; request paths (`/v1/...`) are appended, an own path replaces `/v1`. */
-  endpoint: string;
-  /** A Secret with the API key under `apiKey`, sent as `Authorization: Bearer ...`. */
-  credentialsRef?: { name: string; key?: string };
-  models: ProviderModel[];
-}
-
-export interface ProviderModel {
-  /** The name that clients and policies use. */
-  name: string;
-  /** What the provider calls it; default: the same. */
-  providerName?: string;
-  /** In US dollars per million tokens. */
-  price?: { input: number; output: number; cachedInput?: number };
-  /** What to expect of it before any answer came, in milliseconds. Default 800. */
-  expectedTtftMs?: number;
-}
-
-/** Who a tenant is. A request that no tenant claims belongs to `default`. */
-export type InferenceTenant = Resource<"InferenceTenant", InferenceTenantSpec>;
-
-export interface InferenceTenantSpec {
-  /** A Secret whose values are SHA-256 digests (hex) of the tenant's API keys. */
-  apiKeyHashesRef?: { name: string };
-}

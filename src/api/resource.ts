@@ -14,6 +14,7 @@ export interface ObjectMeta {
   /** RFC 3339; absent for objects read from files. */
   creationTimestamp?: string;
   generation?: number;
+  resourceVersion?: string;
 }
 
 export const DEFAULT_NAMESPACE = "default";

@@ -13,7 +13,7 @@ export type InferencePool = Resource<
 /** `discovery.k8s.io/v1`, without `spec` as in Kubernetes. */
 export interface EndpointSlice extends Resource<"EndpointSlice"> {
   addressType: "IPv4" | "IPv6" | "FQDN";
-  endpoints: { addresses: string[]; conditions?: { ready?: boolean }; targetRef?: { name?: string } }[];
+  endpoints: { addresses: string[]; conditions?: { ready?: boolean }; targetRef?: { name?: string }; zone?: string }[];
   ports?: { name?: string; port: number }[];
 }
 

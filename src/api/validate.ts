@@ -1,5 +1,8 @@
+import { celEnv, isCelError, parse, plan } from "@bufbuild/cel";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
+import type { CelRule } from "./schema.ts";
 import { SCHEMAS } from "./schemas.ts";
+import { suggestion } from "./suggestion.ts";
 
 /** One thing wrong with an object: where (a path into it) and what, in words for its author. */
 export interface Problem {
@@ -13,6 +16,49 @@ const ajv = new Ajv2020({
   strict: true,
   strictRequired: false,
   strictTypes: false,
+  verbose: true,
+});
+ajv.addVocabulary(["x-kubernetes-int-or-string", "x-kubernetes-list-type"]);
+const environment = celEnv();
+const programs = new Map<string, ReturnType<typeof plan>>();
+
+/** The API server's own rules, so that a file is refused for what the API server would refuse. */
+ajv.addKeyword({
+  keyword: "x-kubernetes-validations",
+  type: "object",
+  errors: "full",
+  validate: function validate(rules: CelRule[], self: unknown): boolean {
+    const broken = rules.filter(({ rule }) => {
+      let program = programs.get(rule);
+      if (program === undefined) {
+        program = plan(environment, parse(rule));
+        programs.set(rule, program);
+      }
+      const verdict = program({ self } as Parameters<typeof program>[0]);
+      return isCelError(verdict) || verdict !== true;
+    });
+    (validate as { errors?: Partial<ErrorObject>[] }).errors = broken.map(({ message }) => ({
+      keyword: "x-kubernetes-validations",
+      message,
+      params: {},
+    }));
+    return broken.length === 0;
+  },
+});
+ajv.addKeyword({
+  keyword: "x-kubernetes-list-map-keys",
+  type: "array",
+  errors: "full",
+  validate: function validate([key = ""]: string[], items: Record<string, unknown>[]): boolean {
+    const seen = new Set<unknown>();
+    const repeated = items.filter((item) => seen.size === seen.add(item?.[key]).size).map((item) => item[key]);
+    (validate as { errors?: Partial<ErrorObject>[] }).errors = repeated.map((value) => ({
+      keyword: "x-kubernetes-list-map-keys",
+      message: `more than one item with \`${key}\` ${JSON.stringify(value)}`,
+      params: {},
+    }));
+    return repeated.length === 0;
+  },
 });
 const validators = new Map<string, ValidateFunction>();
 
@@ -37,14 +83,35 @@ export function validateResource(object: unknown): Problem[] {
     validators.set(kind, validator);
   }
   if (validator(object)) return [];
-  return describeErrors(validator.errors ?? [], schema);
+  return describeErrors(validator.errors ?? []);
 }
 
-function describeErrors(errors: ErrorObject[], schema: unknown): Problem[] {
-  // Branch failures under an anyOf/oneOf are summed up by the entry of the anyOf/oneOf itself.
-  const branches = errors.filter((e) => e.keyword === "anyOf" || e.keyword === "oneOf").map((e) => `${e.schemaPath}/`);
-  const own = errors.filter((e) => !branches.some((branch) => e.schemaPath.startsWith(branch)));
-  return own.map((error) => ({ path: pathOf(error), message: describe(error, schema) }));
+function describeErrors(errors: ErrorObject[]): Problem[] {
+  const unions = errors.filter((error) => error.keyword === "anyOf");
+  // What is wrong inside a union is told by the branch that the value was meant for.
+  const meant = errors.filter((error) => {
+    if (error.keyword === "anyOf") return meantBranch(error) === undefined;
+    const union = unions.find(
+      (u) => error.schemaPath.startsWith(`${u.schemaPath}/`) && error.instancePath.startsWith(u.instancePath),
+    );
+    return union === undefined || error.schemaPath.startsWith(`${union.schemaPath}/${meantBranch(union)}/`);
+  });
+  const wrongTypes = new Set(meant.filter((error) => error.keyword === "type").map((error) => error.instancePath));
+  return meant
+    .filter((error) => error.keyword === "type" || !wrongTypes.has(error.instancePath))
+    .map((error) => ({ path: pathOf(error), message: describe(error) }));
+}
+
+/** The branch of a union whose type is that of the value. */
+function meantBranch(union: ErrorObject): number | undefined {
+  const index = (union.schema as { type?: string }[]).findIndex(({ type }) => type === typeOf(union.data));
+  return index < 0 ? undefined : index;
+}
+
+function typeOf(value: unknown): string {
+  if (Array.isArray(value)) return "array";
+  if (value === null) return "null";
+  return Number.isInteger(value) ? "integer" : typeof value;
 }
 
 function pathOf(error: ErrorObject): (string | number)[] {
@@ -57,54 +124,51 @@ function pathOf(error: ErrorObject): (string | number)[] {
   return typeof extra === "string" ? [...path, extra] : path;
 }
 
-function describe(error: ErrorObject, schema: unknown): string {
-  const { keyword, params } = error;
-  if (keyword === "additionalProperties") {
-    const field = String(params.additionalProperty);
-    return `unknown field \`${field}\`${suggestion(field, knownFields(schema, error.schemaPath))}`;
-  }
-  if (keyword === "enum") return `must be one of ${(params.allowedValues as string[]).join(", ")}`;
-  if (keyword === "const") return `must be ${JSON.stringify(params.allowedValue)}`;
-  if (keyword === "required") return `field \`${String(params.missingProperty)}\` is missing`;
-  if (keyword === "oneOf" && error.instancePath.includes("/rules/"))
-    return "a rule needs exactly one of `route` and `reject`";
-  if (keyword === "anyOf" || keyword === "oneOf") return "has none of the allowed forms";
-  return error.message ?? keyword;
-}
-
-function knownFields(schema: unknown, schemaPath: string): string[] {
-  let node: unknown = schema;
-  for (const part of schemaPath.split("/").slice(1, -1)) {
-    if (typeof node !== "object" || node === null) return [];
-    node = (node as Record<string, unknown>)[decodeURIComponent(part).replaceAll("~1", "/")];
-  }
-  const properties =
-    typeof node === "object" && node !== null ? (node as { properties?: object }).properties : undefined;
-  return Object.keys(properties ?? {});
-}
-
-/** `, did you mean ...?` for the closest known word, or nothing. */
-export function suggestion(word: string, known: string[]): string {
-  const ranked = known.map((candidate) => ({
-    candidate,
-    distance: editDistance(word.toLowerCase(), candidate.toLowerCase()),
-  }));
-  ranked.sort((a, b) => a.distance - b.distance);
-  const best = ranked[0];
-  return best !== undefined && best.distance <= Math.max(2, word.length / 3)
-    ? `, did you mean \`${best.candidate}\`?`
-    : "";
-}
-
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row.push(Math.min(substitution, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1));
+function describe(error: ErrorObject): string {
+  const { keyword, params, data } = error;
+  const value = JSON.stringify(data);
+  switch (keyword) {
+    case "additionalProperties": {
+      const field = String(params.additionalProperty);
+      const known = Object.keys((error.parentSchema as { properties?: object }).properties ?? {});
+      return `unknown field \`${field}\`${suggestion(field, known) || `; known are ${known.join(", ")}`}`;
     }
-    previous = row;
+    case "enum": {
+      const allowed = (params.allowedValues as unknown[]).map(String);
+      return `${value} is not one of ${allowed.join(", ")}${suggestion(String(data), allowed)}`;
+    }
+    case "const":
+      return `must be ${JSON.stringify(params.allowedValue)}, not ${value}`;
+    case "required":
+      return `field \`${String(params.missingProperty)}\` is missing`;
+    case "type":
+      return `must be ${article(String(params.type))}, not ${value}`;
+    case "minLength":
+      return "must not be empty";
+    case "minItems":
+      return `must have at least ${params.limit} item${params.limit === 1 ? "" : "s"}`;
+    case "minProperties":
+      return `must say something: an empty object here means nothing`;
+    case "pattern":
+      return `${value} is not ${patternInWords(String(params.pattern))}`;
+    case "anyOf":
+      return `must be ${(error.schema as { type?: string }[]).map(({ type }) => article(type ?? "")).join(" or ")}, not ${value}`;
+    default:
+      return error.message ?? keyword;
   }
-  return previous[b.length] ?? 0;
+}
+
+function article(type: string): string {
+  const word = { integer: "whole number", array: "list", boolean: "true or false" }[type] ?? type;
+  if (type === "boolean") return word;
+  return `${/^[aeio]/.test(word) ? "an" : "a"} ${word}`;
+}
+
+function patternInWords(pattern: string): string {
+  if (pattern.includes("(k|M|G)")) return "a quantity: a number, or one with k, M or G such as `32k`";
+  if (pattern.includes("(ms|s|m|h|d)")) return "a duration: a number with ms, s, m, h or d such as `250ms`";
+  if (pattern.includes("mon|tue")) return "a weekday or a range of them such as `mon-fri`";
+  if (pattern.includes("[0-5][0-9]")) return "a time of day such as `08:30`";
+  if (pattern.includes("https?")) return "an http:// or https:// URL";
+  return `of the form ${pattern}`;
 }

@@ -28,12 +28,12 @@ test.each<[name: string, yaml: string, expected: string[]]>([
   [
     "a wrong value",
     policy("  - name: r\n    route: { onEmpty: Refuse }"),
-    ["x.yaml:7:23: spec.rules.0.route.onEmpty: must be one of Reject, NextRule"],
+    ['x.yaml:7:23: spec.rules.0.route.onEmpty: "Refuse" is not one of Reject, NextRule'],
   ],
   [
     "neither route nor reject",
     policy("  - name: r"),
-    ["x.yaml:6:5: spec.rules.0: a rule needs exactly one of `route` and `reject`"],
+    ["x.yaml:6:5: spec.rules.0: a rule needs `route`, `reject` or `limit`"],
   ],
   ["a missing field", policy("  - route: {}"), ["x.yaml:6:5: spec.rules.0: field `name` is missing"]],
   [
@@ -44,7 +44,7 @@ test.each<[name: string, yaml: string, expected: string[]]>([
   [
     "a wrong apiVersion",
     "apiVersion: v2\nkind: Secret\nmetadata: { name: x }",
-    ['x.yaml:1:13: apiVersion: must be "v1"'],
+    ['x.yaml:1:13: apiVersion: must be "v1", not "v2"'],
   ],
   ["not an object", "- 1", ["x.yaml:1:1: expected an object with apiVersion, kind and metadata"]],
   ["a key twice", "kind: Secret\nkind: Secret", ["x.yaml:2:1: Map keys must be unique"]],
@@ -56,7 +56,7 @@ test.each<[name: string, yaml: string, expected: string[]]>([
   [
     "a pool that is not there",
     "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: { name: r }\nspec:\n  rules:\n  - backendRefs: [{ kind: InferencePool, name: gpus }]",
-    ["x.yaml:6:48: no InferencePool default/gpus"],
+    ["x.yaml:6:48: spec.rules.0.backendRefs.0.name: no InferencePool default/gpus"],
   ],
 ])("%s is named with its place", (_name, yaml, expected) => {
   expect(problemsOf(yaml)).toEqual(expected);

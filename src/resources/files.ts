@@ -4,6 +4,7 @@ import { type Document, isNode, LineCounter, parseAllDocuments } from "yaml";
 import { keyOf, type Resource } from "../api/resource.ts";
 import { type Problem, validateResource } from "../api/validate.ts";
 import { referenceProblems } from "./references.ts";
+import { type Identity, identityOf, problemText } from "./resource-status.ts";
 import { buildSnapshot, type Snapshot } from "./snapshot.ts";
 
 /** A mistake in a file, for its author. `line` and `column` count from 1. */
@@ -12,6 +13,8 @@ export interface FileProblem {
   line: number;
   column: number;
   message: string;
+  /** The object with the mistake, where the file says which it is. */
+  object?: Identity;
 }
 
 export type LoadResult = { ok: true; snapshot: Snapshot } | { ok: false; problems: FileProblem[] };
@@ -26,7 +29,7 @@ export type SnapshotCheck = (snapshot: Snapshot) => { object: Resource; problem:
 
 interface Placed {
   object: Resource;
-  locate(path: (string | number)[]): Omit<FileProblem, "message">;
+  locate(path: (string | number)[]): Pick<FileProblem, "file" | "line" | "column">;
 }
 
 /**
@@ -49,7 +52,7 @@ export function loadFiles(
       line: 1,
       column: 1,
     };
-    problems.push({ ...place, message: problem.message });
+    problems.push({ ...place, message: problemText(problem), object: identityOf(object) });
   }
   return problems.length > 0 ? { ok: false, problems } : { ok: true, snapshot };
 }
@@ -85,12 +88,25 @@ function readObjects(file: string, placed: Placed[], problems: FileProblem[]): v
     const locate = (path: (string | number)[]) => at(offsetOf(document, path));
     const found = validateResource(object);
     if (found.length === 0) placed.push({ object: object as Resource, locate });
-    for (const problem of found) problems.push({ ...locate(problem.path), message: withPath(problem) });
+    const identity = declaredIdentity(object);
+    for (const problem of found)
+      problems.push({
+        ...locate(problem.path),
+        message: problemText(problem),
+        ...(identity === undefined ? {} : { object: identity }),
+      });
   }
 }
 
-function withPath(problem: Problem): string {
-  return problem.path.length > 0 ? `${problem.path.join(".")}: ${problem.message}` : problem.message;
+/** Who an object that is not valid means to be. */
+function declaredIdentity(object: unknown): Identity | undefined {
+  const { kind, metadata } = (object ?? {}) as { kind?: unknown; metadata?: { name?: unknown; namespace?: unknown } };
+  if (typeof kind !== "string" || typeof metadata?.name !== "string") return undefined;
+  return {
+    kind,
+    name: metadata.name,
+    namespace: typeof metadata.namespace === "string" ? metadata.namespace : "default",
+  };
 }
 
 /** Where the value at `path` starts, or the closest value above it that the file has. */

@@ -1,6 +1,6 @@
 import { namespaceOf, type Resource } from "../api/resource.ts";
+import { suggestion } from "../api/suggestion.ts";
 import type { Problem } from "../api/validate.ts";
-import { suggestion } from "../api/validate.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 /** Problems that only show when objects are read together: names that nothing has. */

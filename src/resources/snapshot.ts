@@ -1,5 +1,7 @@
+import type { InferenceModel } from "../api/inference-model.ts";
 import type { InferencePolicy } from "../api/inference-policy.ts";
-import type { InferenceProvider, InferenceTenant } from "../api/inference-provider.ts";
+import type { InferenceProvider } from "../api/inference-provider.ts";
+import type { InferenceTenant } from "../api/inference-tenant.ts";
 import type { Resource } from "../api/resource.ts";
 import { keyOf, namespaceOf } from "../api/resource.ts";
 import {
@@ -16,6 +18,7 @@ export interface Snapshot {
   readonly pools: readonly PoolEndpoints[];
   readonly policies: readonly InferencePolicy[];
   readonly providers: readonly InferenceProvider[];
+  readonly models: readonly InferenceModel[];
   readonly tenants: readonly InferenceTenant[];
   readonly gateways: readonly Gateway[];
   readonly routes: readonly HTTPRoute[];
@@ -35,7 +38,11 @@ export interface Endpoint {
   /** IP address or DNS name. */
   readonly host: string;
   readonly port: number;
+  /** Of its Pod or EndpointSlice; its zone is `topology.kubernetes.io/zone`. */
+  readonly labels: Readonly<Record<string, string>>;
 }
+
+const ZONE_LABEL = "topology.kubernetes.io/zone";
 
 /** Builds a snapshot from validated objects; the later of two objects with one name counts. */
 export function buildSnapshot(objects: readonly Resource[]): Snapshot {
@@ -49,6 +56,7 @@ export function buildSnapshot(objects: readonly Resource[]): Snapshot {
     pools: ofKind<InferencePool>("InferencePool").map((pool) => resolvePool(pool, slices)),
     policies: ofKind<InferencePolicy>("InferencePolicy"),
     providers: ofKind<InferenceProvider>("InferenceProvider"),
+    models: ofKind<InferenceModel>("InferenceModel"),
     tenants: ofKind<InferenceTenant>("InferenceTenant"),
     gateways: ofKind<Gateway>("Gateway"),
     routes: ofKind<HTTPRoute>("HTTPRoute"),
@@ -73,9 +81,12 @@ function sliceEndpoints(slice: EndpointSlice, pool: InferencePool): Endpoint[] {
     .filter((endpoint) => endpoint.conditions?.ready !== false)
     .flatMap((endpoint) =>
       ports.flatMap((port) =>
-        endpoint.addresses
-          .slice(0, 1)
-          .map((host) => ({ name: endpoint.targetRef?.name ?? `${host}:${port}`, host, port })),
+        endpoint.addresses.slice(0, 1).map((host) => ({
+          name: endpoint.targetRef?.name ?? `${host}:${port}`,
+          host,
+          port,
+          labels: { ...slice.metadata.labels, ...(endpoint.zone === undefined ? {} : { [ZONE_LABEL]: endpoint.zone }) },
+        })),
       ),
     );
 }
