@@ -1,20 +1,36 @@
-import type { CandidateSource, InferencePolicy, PolicyRule, RejectAction, TargetRef } from "../api/inference-policy.ts";
+import type {
+  CandidateSource,
+  InferencePolicy,
+  PolicyRule,
+  RejectAction,
+  RouteAction,
+  TargetRef,
+} from "../api/inference-policy.ts";
 import { keyOf, namespaceOf } from "../api/resource.ts";
+import type { TagDefinition } from "../api/tag-definition.ts";
+import type { Problem } from "../api/validate.ts";
+import { CompileContext, type Path } from "./compile-context.ts";
+import { type CompiledLimit, compileLimit } from "./limit.ts";
 import {
   type CandidateTest,
+  Conjunction,
   compileCandidateMatch,
-  compileMatches,
   compileRequestMatch,
   looksAtLoad,
   type RequestTest,
 } from "./match.ts";
+import type { ModelCatalogue } from "./model-catalogue.ts";
 import { compileStage, DEFAULT_SELECT, type Stage } from "./select.ts";
 
 export interface CompiledRule {
   /** `policy/rule`, as decisions and metrics call it. */
   readonly name: string;
-  readonly matches: RequestTest;
-  readonly action: CompiledRoute | { readonly reject: RejectAction };
+  /** Alternatives; undefined: always. */
+  readonly matches: readonly RequestTest[] | undefined;
+  readonly limit: CompiledLimit | undefined;
+  /** Undefined: the rule only charges its limit. */
+  readonly route: CompiledRoute | undefined;
+  readonly reject: RejectAction | undefined;
 }
 
 export interface CompiledRoute {
@@ -22,16 +38,20 @@ export interface CompiledRoute {
   readonly exclude: readonly CompiledExclusion[];
   readonly select: readonly Stage[];
   readonly onEmpty: "Reject" | "NextRule";
+  readonly shadow: RouteAction["shadow"];
 }
 
 export interface CompiledSource {
-  readonly models: readonly string[];
+  /** The names, where the source lists nothing else; otherwise every served model is tried. */
+  readonly listed: readonly string[] | undefined;
+  readonly model: (name: string) => boolean;
   readonly backend: CandidateTest;
 }
 
 export interface CompiledExclusion {
   readonly name: string;
-  readonly if: RequestTest;
+  /** Undefined: always. */
+  readonly if: RequestTest | undefined;
   readonly drop: CandidateTest;
   readonly looksAtLoad: boolean;
 }
@@ -42,16 +62,30 @@ export interface CompiledPolicy {
   readonly namespace: string;
   readonly targetRefs: readonly TargetRef[];
   readonly rules: readonly CompiledRule[];
+  /** Definitions of its own tags. */
+  readonly tags: readonly TagDefinition[];
+  /** Every tag that its rules ask for, with the places that do. */
+  readonly usedTags: readonly { tag: string; path: Path }[];
+  /** Mistakes that only compiling finds. A policy that has one is not to be used. */
+  readonly problems: readonly Problem[];
 }
 
 /** Compiles policies in the order in which their rules are tried: priority, then oldest, then name. */
-export function compilePolicies(policies: readonly InferencePolicy[]): CompiledPolicy[] {
-  return [...policies].sort(precedence).map((policy) => ({
-    key: keyOf(policy),
-    namespace: namespaceOf(policy),
-    targetRefs: policy.spec.targetRefs ?? [],
-    rules: policy.spec.rules.map((rule) => compileRule(policy.metadata.name, rule)),
-  }));
+export function compilePolicies(policies: readonly InferencePolicy[], catalogue: ModelCatalogue): CompiledPolicy[] {
+  return [...policies].sort(precedence).map((policy) => {
+    const ownTags = (policy.spec.tags ?? []).map((tag) => tag.name);
+    const context = new CompileContext(catalogue, keyOf(policy), ownTags);
+    const rules = policy.spec.rules.map((rule, i) => compileRule(policy, rule, context, ["spec", "rules", i]));
+    return {
+      key: keyOf(policy),
+      namespace: namespaceOf(policy),
+      targetRefs: policy.spec.targetRefs ?? [],
+      rules,
+      tags: policy.spec.tags ?? [],
+      usedTags: context.tags,
+      problems: context.problems,
+    };
+  });
 }
 
 function precedence(a: InferencePolicy, b: InferencePolicy): number {
@@ -63,31 +97,39 @@ function precedence(a: InferencePolicy, b: InferencePolicy): number {
   return keyOf(a) < keyOf(b) ? -1 : 1;
 }
 
-function compileRule(policyName: string, rule: PolicyRule): CompiledRule {
-  const name = `${policyName}/${rule.name}`;
-  const matches = compileMatches(rule.matches);
-  if (rule.reject !== undefined) return { name, matches, action: { reject: rule.reject } };
-  const { consider, exclude = [], select = DEFAULT_SELECT, onEmpty = "Reject" } = rule.route ?? {};
+function compileRule(policy: InferencePolicy, rule: PolicyRule, context: CompileContext, path: Path): CompiledRule {
   return {
-    name,
-    matches,
-    action: {
-      consider: consider?.map(compileSource),
-      exclude: exclude.map((exclusion, i) => ({
-        name: exclusion.name ?? `exclude[${i}]`,
-        if: exclusion.if === undefined ? () => true : compileRequestMatch(exclusion.if),
-        drop: compileCandidateMatch(exclusion.drop),
-        looksAtLoad: looksAtLoad(exclusion.drop),
-      })),
-      select: select.map(compileStage),
-      onEmpty,
-    },
+    name: `${policy.metadata.name}/${rule.name}`,
+    matches: rule.matches?.map((match, i) => compileRequestMatch(match, context, [...path, "matches", i])),
+    limit: rule.limit && compileLimit(rule.limit, `${keyOf(policy)}/${rule.name}`),
+    route: rule.route && compileRoute(rule.route, context, [...path, "route"]),
+    reject: rule.reject,
   };
 }
 
-function compileSource(source: CandidateSource): CompiledSource {
+function compileRoute(route: RouteAction, context: CompileContext, path: Path): CompiledRoute {
+  const { consider, exclude = [], select = DEFAULT_SELECT, onEmpty = "Reject", shadow } = route;
   return {
-    models: source.models.names,
-    backend: compileCandidateMatch(source.backend ? { backend: source.backend } : {}),
+    consider: consider?.map((source, i) => compileSource(source, context, [...path, "consider", i])),
+    exclude: exclude.map((exclusion, i) => ({
+      name: exclusion.name ?? `exclude[${i}]`,
+      if: exclusion.if && compileRequestMatch(exclusion.if, context, [...path, "exclude", i, "if"]),
+      drop: compileCandidateMatch(exclusion.drop, context, [...path, "exclude", i, "drop"]),
+      looksAtLoad: looksAtLoad(exclusion.drop),
+    })),
+    select: select.map(compileStage),
+    onEmpty,
+    shadow,
   };
 }
+
+function compileSource(source: CandidateSource, context: CompileContext, path: Path): CompiledSource {
+  const { models, backend } = source;
+  return {
+    listed: context.catalogue.listed(models),
+    model: context.attempt([...path, "models"], () => context.catalogue.compile(models)) ?? (() => false),
+    backend: backend ? compileCandidateMatch({ backend }, context, path) : ANY_BACKEND,
+  };
+}
+
+const ANY_BACKEND: CandidateTest = new Conjunction([]);

@@ -1,160 +1,11 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { parse } from "yaml";
+import { candidate, compileRules, facts, outcome, policyOf, provider } from "../../test/support/policy-world.ts";
 import type { InferencePolicy, PolicyRule } from "../api/inference-policy.ts";
 import { compilePolicies } from "./compile.ts";
-import { evaluate } from "./evaluate.ts";
-import type { Candidate, RequestFacts } from "./facts.ts";
+import type { RequestFacts } from "./facts.ts";
+import { ModelCatalogue } from "./model-catalogue.ts";
 
-const candidate = (name: string, more: Partial<Candidate> = {}): Candidate => ({
-  model: "glm-5.3",
-  type: "Local",
-  name,
-  healthy: true,
-  queuedPrompts: 0,
-  runningPrompts: 0,
-  kvCacheUsage: 0,
-  predictedTtftMs: 100,
-  predictedE2eMs: 1000,
-  harmMs: 0,
-  cachedTokens: 0,
-  cost: 0,
-  ...more,
-});
-const provider = (name: string, more: Partial<Candidate> = {}) =>
-  candidate(name, {
-    type: "Provider",
-    queuedPrompts: undefined,
-    runningPrompts: undefined,
-    kvCacheUsage: undefined,
-    predictedTtftMs: 800,
-    ...more,
-  });
-
-const facts = (more: Partial<RequestFacts> & { tags?: Record<string, boolean | undefined> } = {}): RequestFacts => ({
-  api: "chat",
-  path: "/v1/chat/completions",
-  model: "glm-5.3",
-  tenant: "default",
-  stream: false,
-  promptTokens: 100,
-  offersTools: false,
-  imageCount: 0,
-  header: () => undefined,
-  hasTag: (tag) => (more.tags && tag in more.tags ? more.tags[tag] : false),
-  ...more,
-});
-
-function shipped(name: string) {
-  const policy = parse(
-    readFileSync(new URL(`../../docs/policies/${name}.yaml`, import.meta.url), "utf8"),
-  ) as InferencePolicy;
-  return compilePolicies([policy]).flatMap((p) => p.rules);
-}
-
-function rules(...list: PolicyRule[]) {
-  return compilePolicies([
-    { apiVersion: "", kind: "InferencePolicy", metadata: { name: "p" }, spec: { rules: list } },
-  ]).flatMap((p) => p.rules);
-}
-
-/** The outcome in a line: `rule: a > b > c`, or why not. */
-function outcome(compiled: ReturnType<typeof rules>, request: RequestFacts, candidates: Candidate[]): string {
-  const decision = evaluate(compiled, request, (model) => candidates.filter((c) => c.model === model));
-  if (decision.kind === "route") return `${decision.rule}: ${decision.ranking.map((c) => c.name).join(" > ")}`;
-  return decision.kind === "reject"
-    ? `${decision.rule}: rejected ${decision.reject.status ?? 403}`
-    : `${decision.rule}: ${decision.cause}`;
-}
-
-describe("burst-policy: providers get what exceeds two queued prompts per worker, and nothing before", () => {
-  const burst = shipped("burst-policy");
-  const outside = [provider("databricks"), provider("bedrock"), provider("other")];
-  test.each<[name: string, candidates: Candidate[], expected: string]>([
-    ["idle", [candidate("a"), candidate("b", { predictedTtftMs: 50 }), ...outside], "b > a > bedrock > databricks"],
-    ["two queued is not more than two", [candidate("a", { queuedPrompts: 2 }), ...outside], "a > bedrock > databricks"],
-    [
-      "three queued on one",
-      [candidate("a", { queuedPrompts: 3, predictedTtftMs: 1 }), candidate("b"), ...outside],
-      "b > bedrock > databricks",
-    ],
-    [
-      "three queued on all",
-      [candidate("a", { queuedPrompts: 3 }), candidate("b", { queuedPrompts: 9 }), ...outside],
-      "bedrock > databricks",
-    ],
-    ["all down", [candidate("a", { healthy: false }), ...outside], "bedrock > databricks"],
-    ["only one provider", [candidate("a", { queuedPrompts: 3 }), provider("databricks")], "databricks"],
-    ["a provider that is not named", [candidate("a", { queuedPrompts: 3 }), provider("other")], "overload"],
-    ["overloaded without providers", [candidate("a", { queuedPrompts: 3 })], "overload"],
-    ["down without providers", [candidate("a", { healthy: false })], "unhealthy"],
-    ["a model nobody has", [candidate("a", { model: "x" })], "unknown-model"],
-  ])("%s", (_name, candidates, expected) => {
-    expect(outcome(burst, facts(), candidates)).toBe(`burst-policy/burst-to-cloud: ${expected}`);
-  });
-});
-
-describe("pii-stays-local: a marked prompt never leaves", () => {
-  const pii = shipped("pii-stays-local");
-  const all = [candidate("a"), provider("databricks"), provider("bedrock")];
-  test.each<[name: string, tag: boolean | undefined, candidates: Candidate[], expected: string]>([
-    ["clean", false, all, "databricks > a"],
-    ["marked", true, all, "a"],
-    ["cannot be told", undefined, all, "a"],
-    ["marked, worker down", true, [candidate("a", { healthy: false }), provider("databricks")], "unhealthy"],
-    [
-      "cannot be told, worker down",
-      undefined,
-      [candidate("a", { healthy: false }), provider("databricks")],
-      "unhealthy",
-    ],
-    ["marked, only a provider has the model", true, [provider("databricks")], "policy"],
-    ["clean, provider only", false, [provider("databricks")], "databricks"],
-    ["clean, worker down", false, [candidate("a", { healthy: false }), provider("databricks")], "databricks"],
-    ["clean, only a provider that is not named", false, [provider("bedrock")], "policy"],
-  ])("%s", (_name, tag, candidates, expected) => {
-    expect(outcome(pii, facts({ tags: { "pii-detected": tag } }), candidates)).toBe(
-      `pii-stays-local/serve: ${expected}`,
-    );
-  });
-});
-
-describe("smart-semantic-routing: easy prompts may go to the smaller model", () => {
-  const smart = shipped("smart-semantic-routing");
-  const rule = "smart-semantic-routing/low-complexity-consider-qwen";
-  const models = [candidate("glm-0"), candidate("qwen-0", { model: "qwen-3.6-27b", predictedTtftMs: 40 })];
-  test.each<[name: string, request: RequestFacts, candidates: Candidate[], expected: string]>([
-    ["easy", facts({ tags: { "complexity-low": true } }), models, `${rule}: qwen-0 > glm-0`],
-    ["hard", facts(), models, "default: glm-0"],
-    ["cannot be told", facts({ tags: { "complexity-low": undefined } }), models, "default: glm-0"],
-    [
-      "easy, another model",
-      facts({ model: "qwen-3.6-27b", tags: { "complexity-low": true } }),
-      models,
-      "default: qwen-0",
-    ],
-    [
-      "easy, the smaller one is slower",
-      facts({ tags: { "complexity-low": true } }),
-      [candidate("glm-0", { predictedTtftMs: 10 }), ...models.slice(1)],
-      `${rule}: glm-0 > qwen-0`,
-    ],
-    [
-      "easy, the smaller one harms others",
-      facts({ tags: { "complexity-low": true } }),
-      [candidate("glm-0"), candidate("qwen-0", { model: "qwen-3.6-27b", predictedTtftMs: 40, harmMs: 100 })],
-      `${rule}: glm-0 > qwen-0`,
-    ],
-    [
-      "easy, the smaller one is down",
-      facts({ tags: { "complexity-low": true } }),
-      [candidate("glm-0"), candidate("qwen-0", { model: "qwen-3.6-27b", healthy: false })],
-      `${rule}: glm-0`,
-    ],
-  ])("%s", (_name, request, candidates, expected) => {
-    expect(outcome(smart, request, candidates)).toBe(expected);
-  });
-});
+const rules = (...list: PolicyRule[]) => compileRules([policyOf(list)]);
 
 describe("matches", () => {
   const deny = { message: "no" };
@@ -166,11 +17,7 @@ describe("matches", () => {
     [{ api: ["chat", "messages"] }, facts({ api: "messages" }), true],
     [{ api: "messages" }, facts(), false],
     [{ path: "/v1/chat/*" }, facts(), true],
-    [
-      { headers: [{ name: "X-Env", value: "prod*" }] },
-      facts({ header: (n) => (n === "x-env" ? "production" : undefined) }),
-      true,
-    ],
+    [{ headers: [{ name: "X-Env", value: "prod*" }] }, facts({ headers: new Map([["x-env", "production"]]) }), true],
     [{ headers: [{ name: "x-env" }] }, facts(), false],
     [{ stream: true }, facts(), false],
     [{ promptTokens: { greaterThan: "32k" } }, facts({ promptTokens: 32_001 }), true],
@@ -230,12 +77,15 @@ test("policies are tried by priority, then age, then name", () => {
     metadata: { name, ...(creationTimestamp ? { creationTimestamp } : {}) },
     spec: { ...(priority === undefined ? {} : { priority }), rules: [{ name: "r", reject: { message: "" } }] },
   });
-  const order = compilePolicies([
-    policy("b"),
-    policy("young", 5, "2026-02-01T00:00:00Z"),
-    policy("a"),
-    policy("old", 5, "2026-01-01T00:00:00Z"),
-    policy("low", -1),
-  ]);
+  const order = compilePolicies(
+    [
+      policy("b"),
+      policy("young", 5, "2026-02-01T00:00:00Z"),
+      policy("a"),
+      policy("old", 5, "2026-01-01T00:00:00Z"),
+      policy("low", -1),
+    ],
+    new ModelCatalogue([]),
+  );
   expect(order.map((p) => p.key)).toEqual(["default/old", "default/young", "default/a", "default/b", "default/low"]);
 });

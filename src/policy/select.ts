@@ -1,19 +1,28 @@
-import type { MaximizeBy, MinimizeBy, SelectStage } from "../api/inference-policy.ts";
+import type { MAXIMIZE_BY, MINIMIZE_BY, SelectStage } from "../api/inference-policy.ts";
 import type { Candidate } from "./facts.ts";
 
-/** Ranks candidates best first; those it leaves out are not to be used. */
-export type Stage = <C extends Candidate>(candidates: readonly C[]) => C[];
+/** Keeps some candidates and ranks them, best first; those it leaves out are not to be used. */
+export interface Stage {
+  rank<C extends Candidate>(candidates: readonly C[]): C[];
+  /** Why a candidate is left out, for explanations; undefined if it is not. */
+  leavesOut(candidate: Candidate): string | undefined;
+  /** What it ranks by. */
+  readonly by: string;
+  /** The value of a candidate that it ranks by, if it does. */
+  readonly value: ((candidate: Candidate) => number) | undefined;
+}
 
-const MINIMIZE: Record<MinimizeBy, (candidate: Candidate) => number> = {
+const MINIMIZE: Record<(typeof MINIMIZE_BY)[number], (candidate: Candidate) => number> = {
   // Least additional work: its own, and what it costs the others there.
   PredictedTTFT: (candidate) => candidate.predictedTtftMs + candidate.harmMs,
   PredictedE2E: (candidate) => candidate.predictedE2eMs + candidate.harmMs,
   QueuedPrompts: (candidate) => candidate.queuedPrompts ?? Number.POSITIVE_INFINITY,
   RunningPrompts: (candidate) => candidate.runningPrompts ?? Number.POSITIVE_INFINITY,
   KVCacheUsage: (candidate) => candidate.kvCacheUsage ?? Number.POSITIVE_INFINITY,
+  ErrorRate: (candidate) => candidate.errorRate,
   Cost: (candidate) => candidate.cost,
 };
-const MAXIMIZE: Record<MaximizeBy, (candidate: Candidate) => number> = {
+const MAXIMIZE: Record<(typeof MAXIMIZE_BY)[number], (candidate: Candidate) => number> = {
   CachedTokens: (candidate) => candidate.cachedTokens,
 };
 
@@ -21,30 +30,29 @@ const MAXIMIZE: Record<MaximizeBy, (candidate: Candidate) => number> = {
 export const DEFAULT_SELECT: SelectStage[] = [{ type: "Local", minimize: "PredictedTTFT" }];
 
 export function compileStage(stage: SelectStage): Stage {
-  const ofType = <C extends Candidate>(candidates: readonly C[]) =>
-    stage.type === undefined ? [...candidates] : candidates.filter((candidate) => candidate.type === stage.type);
-  const { order } = stage;
-  const rank = compileRank(stage);
-  if (order === undefined) return (candidates) => ofType(candidates).sort(rank);
+  const { type, order, minimize, maximize } = stage;
+  const value = minimize ? MINIMIZE[minimize] : maximize ? MAXIMIZE[maximize] : undefined;
+  const score = maximize ? (candidate: Candidate) => -MAXIMIZE[maximize](candidate) : (value ?? (() => 0));
   const place = (candidate: Candidate) => {
+    if (order === undefined) return 0;
     const byName = order.indexOf(candidate.name);
     return byName >= 0 ? byName : order.indexOf(candidate.model);
   };
-  return (candidates) =>
-    ofType(candidates)
-      .filter((candidate) => place(candidate) >= 0)
-      .sort((a, b) => place(a) - place(b) || rank(a, b));
-}
-
-/** Equal candidates are told apart by their predicted TTFT; the caller's order decides what is left. */
-function compileRank(stage: SelectStage): (a: Candidate, b: Candidate) => number {
-  const { minimize, maximize } = stage;
-  const score = minimize
-    ? MINIMIZE[minimize]
-    : maximize
-      ? (candidate: Candidate) => -MAXIMIZE[maximize](candidate)
-      : () => 0;
-  return (a, b) => compare(score(a), score(b)) || compare(a.predictedTtftMs, b.predictedTtftMs);
+  // Equal candidates are told apart by their predicted TTFT; the caller's order decides what is left.
+  const compareTwo = (a: Candidate, b: Candidate) =>
+    place(a) - place(b) || compare(score(a), score(b)) || compare(a.predictedTtftMs, b.predictedTtftMs);
+  const keeps = (candidate: Candidate) => (type === undefined || candidate.type === type) && place(candidate) >= 0;
+  return {
+    by: [order && `order ${order.join(", ")}`, minimize && `least ${minimize}`, maximize && `most ${maximize}`]
+      .filter(Boolean)
+      .join(", then "),
+    value,
+    rank: (candidates) => candidates.filter(keeps).sort(compareTwo),
+    leavesOut(candidate) {
+      if (type !== undefined && candidate.type !== type) return `not ${type}`;
+      return place(candidate) < 0 ? `not among ${order?.join(", ")}` : undefined;
+    },
+  };
 }
 
 /** Subtraction would make NaN of two infinities. */
