@@ -80,7 +80,7 @@ test("tags are computed once, when asked for; what cannot be computed is neither
       throw new Error("no");
     },
   };
-  const tags = new RequestTags(() => ({ everything: [], lastUser: "" }), [counting, failing]);
+  const tags = new RequestTags(() => ({ everything: [], lastUser: "" }), undefined, [counting, failing]);
   expect(calls).toBe(0);
   expect([tags.has("a"), tags.has("b"), tags.has("a"), tags.has("c"), tags.has("unknown")]).toEqual([
     true,

@@ -4,6 +4,7 @@ export interface WorkerAddress {
   address: string;
   name: string;
   pool: string;
+  labels?: Readonly<Record<string, string>>;
 }
 
 /** All workers of all pools. A worker that stays through a change of configuration keeps its state. */
@@ -16,9 +17,14 @@ export class WorkerRegistry {
     const removed = [...this.#byAddress.values()].filter((worker) => wanted.get(worker.address)?.pool !== worker.pool);
     for (const worker of removed) this.#byAddress.delete(worker.address);
     const added: Worker[] = [];
-    for (const { address, name, pool } of wanted.values()) {
-      if (this.#byAddress.has(address)) continue;
+    for (const { address, name, pool, labels = {} } of wanted.values()) {
+      const known = this.#byAddress.get(address);
+      if (known !== undefined) {
+        known.labels = labels;
+        continue;
+      }
       const worker = new Worker(address, name, pool);
+      worker.labels = labels;
       this.#byAddress.set(address, worker);
       added.push(worker);
     }

@@ -1,3 +1,4 @@
+import { ErrorRate } from "./error-rate.ts";
 import type { VllmMetrics } from "./vllm-metrics.ts";
 
 /** A request that was given to a worker and has not ended. */
@@ -21,6 +22,9 @@ export class Worker {
   readonly address: string;
   readonly name: string;
   readonly pool: string;
+  /** For label expressions. */
+  labels: Readonly<Record<string, string>> = {};
+  readonly errors = new ErrorRate();
   healthy = false;
   /** Why it is not healthy, in words. */
   reason = "not checked yet";
