@@ -19,8 +19,15 @@ module.exports = {
     {
       name: "leaf-parts-do-no-io",
       severity: "error",
-      from: { path: "^src/(policy|kvcache|latency|tenancy|classify|protocols)/", pathNot: "[.]test[.]ts$" },
+      from: { path: "^src/(policy|kvcache|latency|tenancy|classify|protocols|providers)/", pathNot: "[.]test[.]ts$" },
       to: { path: "^(node:)?(net|http|http2|https|fs|child_process)$|undici|pino|opentelemetry|protobufjs" },
+    },
+    {
+      name: "providers-import-only-api-and-workers",
+      comment: "A provider's error rate is measured as a worker's is.",
+      severity: "error",
+      from: { path: "^src/providers/" },
+      to: { path: "^src/", pathNot: "^src/(api|workers|providers)/" },
     },
     {
       name: "resources-import-only-api",

@@ -1,11 +1,12 @@
 import { Command, Option } from "commander";
 import { pino } from "pino";
-import { DEFAULT_HANDLER } from "../handler/handler.ts";
 import { warmUp } from "../handler/warm-up.ts";
 import { DEFAULT_SIMULATOR, SimulatedWorker } from "../simulator/worker-server.ts";
-import { loadDeclared, problemLines, type ResourceFlags } from "./declared-resources.ts";
+import { loadDeclared, problemLines } from "./declared-resources.ts";
+import { followDeclared } from "./declared-source.ts";
+import { addHandlerFlags, type HandlerFlags, handlerSettings } from "./handler-flags.ts";
 import { HandlerProcess } from "./handler-process.ts";
-import { collect, parseAddress, parseBytes, parseNumber } from "./options.ts";
+import { collect, parseAddress, parseNumber } from "./options.ts";
 import { type UpFlags, UsageError, up } from "./up.ts";
 
 const log = pino(
@@ -19,25 +20,7 @@ function addressOption(flag: string, description: string, fallback: string): Opt
   return new Option(`${flag} <address>`, description).argParser(parseAddress).default(parseAddress(fallback), fallback);
 }
 
-const resourceOptions = (command: Command): Command =>
-  command
-    .option("--worker <url>", "a vLLM worker, for example http://gpu1:8000 (repeatable)", collect)
-    .option(
-      "-f, --file <path>",
-      "resources: a YAML or JSON file, or a folder of them (repeatable; reloaded when changed)",
-      collect,
-    )
-    .option("--fail-open", "when the handler is down, let requests through to any worker of --worker")
-    .option("--max-body <bytes>", "largest request body", parseBytes, DEFAULT_HANDLER.maxBodyBytes)
-    .option(
-      "--allow-path <path>",
-      "a further path to let through to any worker, unread by policies (repeatable)",
-      collect,
-    )
-    .option("--debug-headers", "say in response headers who served a request, and why")
-    .option("--scrape-interval <ms>", "between two scrapes of a worker", parseNumber);
-
-resourceOptions(program.command("up"))
+addHandlerFlags(program.command("up"))
   .description("run gateway, handler and Envoy on this machine")
   .addOption(addressOption("--listen", "where clients connect", "127.0.0.1:8080"))
   .addOption(addressOption("--admin", "metrics, live state, health", "127.0.0.1:9090"))
@@ -47,6 +30,7 @@ resourceOptions(program.command("up"))
     await warmUp();
     const running = await up(flags, log);
     log.info({ envoy: running.envoyVersion, admin: running.adminUrl }, "serving");
+    process.on("SIGHUP", () => running.handler.reopenLog());
     console.log(`ready ${running.url}`);
     untilSignal(() => running.stop());
     const code = await running.exited;
@@ -56,17 +40,13 @@ resourceOptions(program.command("up"))
     }
   });
 
-interface ServeFlags extends ResourceFlags {
+interface ServeFlags extends HandlerFlags {
   extProc: { address: string; port: number };
   admin: { address: string; port: number };
-  maxBody: number;
-  allowPath?: string[];
-  debugHeaders?: boolean;
-  scrapeInterval?: number;
   fallbacks: number;
 }
 
-resourceOptions(program.command("serve"))
+addHandlerFlags(program.command("serve"))
   .description("run the handler alone, as an endpoint picker (ext_proc) for somebody else's Envoy")
   .requiredOption("--ext-proc <address>", "where Envoy's ext_proc filter connects", parseAddress)
   .addOption(addressOption("--admin", "metrics, live state, health", "127.0.0.1:9090"))
@@ -77,18 +57,19 @@ resourceOptions(program.command("serve"))
     const handler = new HandlerProcess({
       snapshot: declared.snapshot,
       log,
-      maxBodyBytes: flags.maxBody,
-      allowedPaths: flags.allowPath ?? [],
-      debugHeaders: flags.debugHeaders === true,
-      foreignFallbacks: flags.fallbacks,
-      ...(flags.scrapeInterval === undefined ? {} : { scrapeIntervalMs: flags.scrapeInterval }),
+      ...handlerSettings(flags, flags.fallbacks),
     });
     await Promise.all([warmUp(), handler.apply(declared.snapshot)]);
     const port = await handler.service.listen(flags.extProc.address, flags.extProc.port);
     await handler.serveAdmin(flags.admin.address, flags.admin.port);
+    const following = followDeclared(flags, declared.snapshot, handler, log);
     handler.setReady(true);
+    process.on("SIGHUP", () => handler.reopenLog());
     console.log(`ready ${flags.extProc.address}:${port}`);
-    untilSignal(() => handler.close(30_000));
+    untilSignal(() => {
+      following.close();
+      return handler.close(30_000);
+    });
   });
 
 program

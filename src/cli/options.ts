@@ -22,6 +22,13 @@ export function parseNumber(text: string): number {
   return value;
 }
 
+/** A share, 0 to 1. */
+export function parseShare(text: string): number {
+  const value = parseNumber(text);
+  if (value > 1) throw new InvalidArgumentError("write a share from 0 to 1, for example 0.05");
+  return value;
+}
+
 /** For options that may be given several times. */
 export function collect(value: string, previous: string[] = []): string[] {
   return [...previous, value];

@@ -1,20 +1,17 @@
 import type { Logger } from "pino";
-import { watchFiles } from "../resources/files.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
 import type { Recorder } from "../telemetry/records.ts";
-import { loadDeclared, problemLines, type ResourceFlags } from "./declared-resources.ts";
+import { loadDeclared, problemLines } from "./declared-resources.ts";
+import { followDeclared } from "./declared-source.ts";
 import { findEnvoy } from "./find-envoy.ts";
 import { GatewayProcess } from "./gateway-process.ts";
+import { type HandlerFlags, handlerSettings } from "./handler-flags.ts";
 import { HandlerProcess } from "./handler-process.ts";
 
-export interface UpFlags extends ResourceFlags {
+export interface UpFlags extends HandlerFlags {
   listen: { address: string; port: number };
   admin: { address: string; port: number };
-  maxBody: number;
-  allowPath?: string[];
-  debugHeaders?: boolean;
   concurrency?: number;
-  scrapeInterval?: number;
   /** Path of the Envoy to run. */
   envoy?: string;
 }
@@ -31,8 +28,6 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-const RESOLVE_EVERY_MS = 30_000;
-
 /** A mistake of the user's: its message is all there is to say. */
 export class UsageError extends Error {}
 
@@ -45,11 +40,7 @@ export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Prom
   const handler = new HandlerProcess({
     snapshot: declared.snapshot,
     log,
-    maxBodyBytes: flags.maxBody,
-    allowedPaths: flags.allowPath ?? [],
-    debugHeaders: flags.debugHeaders === true,
-    foreignFallbacks: 0,
-    ...(flags.scrapeInterval === undefined ? {} : { scrapeIntervalMs: flags.scrapeInterval }),
+    ...handlerSettings(flags, 0),
     ...(recorder ? { recorder } : {}),
   });
   const stopHandler = async (error: unknown): Promise<never> => {
@@ -65,27 +56,15 @@ export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Prom
   });
   handler.setReady(true);
 
-  let current = declared.snapshot;
-  // One after another: what was declared last must also be applied last.
-  let applied = Promise.resolve();
-  const apply = () => {
-    applied = applied.then(async () => gateway.apply(await handler.apply(current)));
-    return applied;
-  };
-  const watcher =
-    (flags.file ?? []).length === 0
-      ? undefined
-      : watchFiles(flags.file ?? [], () => {
-          const next = loadDeclared(flags);
-          if (!next.ok) {
-            for (const line of problemLines(next)) log.error(line);
-            log.error("the changed files are refused; the last good configuration goes on");
-            return;
-          }
-          current = next.snapshot;
-          void apply().then(() => log.info("configuration reloaded"));
-        });
-  const resolver = setInterval(() => void apply(), RESOLVE_EVERY_MS).unref();
+  const following = followDeclared(
+    flags,
+    declared.snapshot,
+    {
+      apply: async (next) => gateway.apply(await handler.apply(next)),
+      setStatuses: (statuses) => handler.setStatuses(statuses),
+    },
+    log,
+  );
 
   return {
     url: `http://${reachable(flags.listen.address)}:${flags.listen.port}`,
@@ -95,8 +74,7 @@ export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Prom
     gateway,
     exited: envoy.exited,
     async stop() {
-      clearInterval(resolver);
-      watcher?.close();
+      following.close();
       await gateway.stop();
       await handler.close(1000);
     },

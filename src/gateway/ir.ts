@@ -42,6 +42,7 @@ export interface IrProvider {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
-  /** Sent as `Authorization: Bearer ...`; the client's own credentials never leave. */
-  readonly apiKey: string | undefined;
+  readonly connectTimeoutMs: number;
+  /** The client's own credentials never leave: this takes their place. */
+  readonly credential: { readonly header: string; readonly value: string } | undefined;
 }

@@ -1,7 +1,9 @@
 import type { InferenceProvider } from "../api/inference-provider.ts";
+import { parseQuantity } from "../api/quantity.ts";
 import { keyOf, namespaceOf } from "../api/resource.ts";
 import type { Gateway, HTTPRoute } from "../api/standard-kinds.ts";
 import { poolCluster, providerCluster } from "../api/wire.ts";
+import { endpointOf, keyHeaderOf } from "../providers/provider.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
 import type { GatewayIr, IrHost, IrListener, IrProvider, IrRoute } from "./ir.ts";
 
@@ -91,14 +93,17 @@ function precedence(a: IrRoute, b: IrRoute): number {
 }
 
 function providerToIr(provider: InferenceProvider, snapshot: Snapshot): IrProvider {
-  const url = new URL(provider.spec.endpoint);
+  const { type, credentialsRef: ref, connectTimeout = "5s" } = provider.spec;
+  const url = new URL(endpointOf(provider.spec));
   const tls = url.protocol === "https:";
-  const ref = provider.spec.credentialsRef;
+  const key = ref && snapshot.secrets.get(`${namespaceOf(provider)}/${ref.name}`)?.get(ref.key ?? "apiKey");
+  const { name, prefix } = keyHeaderOf(type);
   return {
     cluster: providerCluster(keyOf(provider)),
     host: url.hostname,
     port: url.port === "" ? (tls ? 443 : 80) : Number(url.port),
     tls,
-    apiKey: ref && snapshot.secrets.get(`${namespaceOf(provider)}/${ref.name}`)?.get(ref.key ?? "apiKey"),
+    connectTimeoutMs: parseQuantity(connectTimeout),
+    credential: key === undefined ? undefined : { header: name, value: prefix + key },
   };
 }

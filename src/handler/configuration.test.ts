@@ -32,7 +32,7 @@ test("a tag that nothing computes is a mistake, with its place", () => {
       path: ["spec", "rules", 0, "matches", 0, "tag"],
       message: "unknown tag `pii-detectd`, did you mean `pii-detected`?",
     },
-    { path: ["spec", "rules", 1, "route", "exclude", 0, "if", "anyTag"], message: "unknown tag `nonsense`" },
+    { path: ["spec", "rules", 1, "route", "exclude", 0, "if", "anyTag", 1], message: "unknown tag `nonsense`" },
   ]);
 });
 

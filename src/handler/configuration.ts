@@ -1,18 +1,30 @@
-import type { RequestMatch } from "../api/inference-policy.ts";
+import type { Price } from "../api/inference-provider.ts";
+import { parseQuantity } from "../api/quantity.ts";
 import { keyOf, namespaceOf, type Resource } from "../api/resource.ts";
-import { type Problem, suggestion } from "../api/validate.ts";
-import { KNOWN_TAGS } from "../classify/tags.ts";
+import { suggestion } from "../api/suggestion.ts";
+import type { Problem } from "../api/validate.ts";
+import { compileOwnTag, type OwnTag } from "../classify/own-tag.ts";
+import { BUILT_IN_TAGS, type OwnTags } from "../classify/tags.ts";
 import { type CompiledPolicy, type CompiledRule, compilePolicies } from "../policy/compile.ts";
+import { ownTagId } from "../policy/compile-context.ts";
+import { ModelCatalogue } from "../policy/model-catalogue.ts";
 import { Provider } from "../providers/provider.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
-import { TenantDirectory } from "../tenancy/tenant-directory.ts";
+import { type Tenant, TenantDirectory, type TenantIdentity } from "../tenancy/tenant-directory.ts";
 
 /** A snapshot compiled for the request path. Immutable: a request is decided by one configuration from start to end. */
 export interface Configuration {
   readonly tenants: TenantDirectory;
   readonly providers: readonly Provider[];
+  readonly catalogue: ModelCatalogue;
+  /** What local models cost, where an InferenceModel says so. */
+  readonly prices: ReadonlyMap<string, Price>;
+  /** Tags that policies define. */
+  readonly ownTags: OwnTags;
   /** By Envoy's route name; the scope under "" serves routes that are not named. */
   readonly scopes: ReadonlyMap<string, RouteScope>;
+  /** The tenant's own limits as rules that come before all others. */
+  tenantRules(tenant: Tenant): readonly CompiledRule[];
 }
 
 /** What applies to the requests of one route. */
@@ -22,8 +34,28 @@ export interface RouteScope {
   readonly pools: ReadonlySet<string> | undefined;
 }
 
-export function compileConfiguration(snapshot: Snapshot): Configuration {
-  const policies = compilePolicies(snapshot.policies);
+/** @param trustedHeaders headers by which a gateway in front may name the tenant */
+export function compileConfiguration(snapshot: Snapshot, trustedHeaders: readonly string[] = []): Configuration {
+  const catalogue = new ModelCatalogue(snapshot.models);
+  const policies = compilePolicies(snapshot.policies, catalogue);
+  const identities = snapshot.tenants.map((tenant) => identityOf(tenant, snapshot));
+  const tenantRules = new Map(identities.map(({ tenant }) => [tenant.name, limitsAsRules(tenant)]));
+  return {
+    tenants: new TenantDirectory(identities, trustedHeaders),
+    providers: snapshot.providers.map((provider) => new Provider(provider)),
+    catalogue,
+    prices: new Map(
+      snapshot.models.flatMap(({ metadata, spec }) =>
+        spec.price === undefined ? [] : [[spec.modelName ?? metadata.name, spec.price] as const],
+      ),
+    ),
+    ownTags: new Map(policies.flatMap((policy) => compileTags(policy).tags)),
+    scopes: compileScopes(snapshot, policies),
+    tenantRules: ({ name }) => tenantRules.get(name) ?? [],
+  };
+}
+
+function compileScopes(snapshot: Snapshot, policies: readonly CompiledPolicy[]): Map<string, RouteScope> {
   const scopes = new Map<string, RouteScope>();
   // Requests of no known route meet every policy that is not bound to a route: a guard must not be lost with a name.
   scopes.set("", { rules: rulesOf(policies.filter((policy) => policy.targetRefs.length === 0)), pools: undefined });
@@ -31,19 +63,11 @@ export function compileConfiguration(snapshot: Snapshot): Configuration {
     const gateways = (route.spec.parentRefs ?? []).map((ref) => ref.name);
     const applying = policies.filter((policy) => appliesTo(policy, namespaceOf(route), route.metadata.name, gateways));
     const pools = route.spec.rules.flatMap((rule) =>
-      rule.backendRefs.map((ref) => `${ref.namespace ?? namespaceOf(route)}/${ref.name}`),
+      (rule.backendRefs ?? []).map((ref) => `${ref.namespace ?? namespaceOf(route)}/${ref.name}`),
     );
     scopes.set(keyOf(route), { rules: rulesOf(applying), pools: new Set(pools) });
   }
-  const tenants = snapshot.tenants.map((tenant) => {
-    const secret = snapshot.secrets.get(`${namespaceOf(tenant)}/${tenant.spec.apiKeyHashesRef?.name}`);
-    return { name: tenant.metadata.name, apiKeyDigests: [...(secret?.values() ?? [])] };
-  });
-  return {
-    tenants: new TenantDirectory(tenants),
-    providers: snapshot.providers.map((provider) => new Provider(provider)),
-    scopes,
-  };
+  return scopes;
 }
 
 function rulesOf(policies: readonly CompiledPolicy[]): CompiledRule[] {
@@ -56,36 +80,67 @@ function appliesTo(policy: CompiledPolicy, namespace: string, route: string, gat
   return policy.targetRefs.some((ref) => (ref.kind === "HTTPRoute" ? ref.name === route : gateways.includes(ref.name)));
 }
 
-/** Mistakes that only the handler can see: tags that nothing computes, providers that do not exist. */
-export function configurationProblems(snapshot: Snapshot): { object: Resource; problem: Problem }[] {
-  const problems: { object: Resource; problem: Problem }[] = [];
-  for (const policy of snapshot.policies) {
-    const report = (path: (string | number)[], message: string) =>
-      problems.push({ object: policy, problem: { path, message } });
-    policy.spec.rules.forEach((rule, r) => {
-      rule.matches?.forEach((match, m) => {
-        reportUnknownTags(match, ["spec", "rules", r, "matches", m], report);
-      });
-      rule.route?.exclude?.forEach((exclusion, e) => {
-        if (exclusion.if) reportUnknownTags(exclusion.if, ["spec", "rules", r, "route", "exclude", e, "if"], report);
-      });
-    });
-  }
-  return problems;
+function identityOf(resource: Snapshot["tenants"][number], snapshot: Snapshot): TenantIdentity {
+  const { apiKeyHashesRef, jwtClaim, header, limits = [] } = resource.spec;
+  const secret = snapshot.secrets.get(`${namespaceOf(resource)}/${apiKeyHashesRef?.name}`);
+  return {
+    tenant: { name: resource.metadata.name, labels: resource.metadata.labels ?? {}, limits },
+    apiKeyDigests: [...(secret?.values() ?? [])],
+    ...(jwtClaim ? { jwtClaim } : {}),
+    ...(header ? { header } : {}),
+  };
 }
 
-function reportUnknownTags(
-  match: RequestMatch,
-  path: (string | number)[],
-  report: (path: (string | number)[], message: string) => void,
-): void {
-  const named: [string, string][] = [
-    ...(match.tag === undefined ? [] : [["tag", match.tag] as [string, string]]),
-    ...(match.tags ?? []).map((tag): [string, string] => ["tags", tag]),
-    ...(match.anyTag ?? []).map((tag): [string, string] => ["anyTag", tag]),
-  ];
-  for (const [field, tag] of named) {
-    if (!KNOWN_TAGS.includes(tag))
-      report([...path, field], `unknown tag \`${tag}\`${suggestion(tag, [...KNOWN_TAGS])}`);
+/** A tenant's limit is a rule that only charges. */
+function limitsAsRules({ name, limits }: Tenant): CompiledRule[] {
+  return limits.map((limit, i) => ({
+    name: `tenant ${name}`,
+    matches: undefined,
+    route: undefined,
+    reject: undefined,
+    limit: {
+      name: `tenant ${name} limit ${i}`,
+      tokens: limit.tokens,
+      quantity: parseQuantity(limit.quantity),
+      windowMs: parseQuantity(limit.window),
+      onExceed: "Reject",
+      subject: () => name,
+    },
+  }));
+}
+
+interface CompiledTags {
+  tags: [id: string, tag: OwnTag][];
+  problems: Problem[];
+}
+
+function compileTags(policy: CompiledPolicy): CompiledTags {
+  const tags: [string, OwnTag][] = [];
+  const problems: Problem[] = [];
+  for (const [i, definition] of policy.tags.entries()) {
+    try {
+      const timeoutMs = parseQuantity(definition.http?.timeout ?? "100ms");
+      tags.push([ownTagId(definition.name, policy.key), compileOwnTag(definition, timeoutMs)]);
+    } catch (error) {
+      problems.push({ path: ["spec", "tags", i], message: (error as Error).message });
+    }
   }
+  return { tags, problems };
+}
+
+/** Mistakes in policies that only compiling them finds: expressions, selectors, time zones, tags that nothing computes. */
+export function configurationProblems(snapshot: Snapshot): { object: Resource; problem: Problem }[] {
+  const byKey = new Map(snapshot.policies.map((policy) => [keyOf(policy), policy]));
+  return compilePolicies(snapshot.policies, new ModelCatalogue(snapshot.models)).flatMap((compiled) => {
+    const object = byKey.get(compiled.key);
+    if (object === undefined) return [];
+    const known = [...compiled.tags.map((tag) => tag.name), ...BUILT_IN_TAGS];
+    const unknownTags = compiled.usedTags
+      .filter(({ tag }) => !known.includes(tag))
+      .map(({ tag, path }) => ({ path: [...path], message: `unknown tag \`${tag}\`${suggestion(tag, known)}` }));
+    return [...compiled.problems, ...compileTags(compiled).problems, ...unknownTags].map((problem) => ({
+      object,
+      problem,
+    }));
+  });
 }

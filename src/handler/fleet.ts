@@ -1,6 +1,8 @@
 import { TokenRatio } from "../kvcache/token-ratio.ts";
 import { WorkerCache } from "../kvcache/worker-cache.ts";
 import { LatencyModel } from "../latency/latency-model.ts";
+import type { Provider } from "../providers/provider.ts";
+import { ProviderState } from "../providers/provider-state.ts";
 import type { Worker } from "../workers/worker.ts";
 import { type HttpGet, type MonitorSettings, WorkerMonitor } from "../workers/worker-monitor.ts";
 import { type WorkerAddress, WorkerRegistry } from "../workers/worker-registry.ts";
@@ -16,6 +18,7 @@ export class Fleet {
   readonly #monitors = new Map<Worker, WorkerMonitor>();
   readonly #caches = new Map<Worker, WorkerCache>();
   readonly #ratios = new Map<string, TokenRatio>();
+  readonly #providers = new Map<string, ProviderState>();
 
   constructor(
     get: HttpGet,
@@ -61,6 +64,16 @@ export class Fleet {
       this.#ratios.set(model, ratio);
     }
     return ratio;
+  }
+
+  /** What is known of a provider; it stays known through changes of configuration. */
+  stateOf(provider: Provider): ProviderState {
+    let state = this.#providers.get(provider.key);
+    if (state === undefined) {
+      state = new ProviderState();
+      this.#providers.set(provider.key, state);
+    }
+    return state;
   }
 
   /** Traffic could not be served by this worker: it is left at once, until a check finds it well. */

@@ -1,8 +1,10 @@
 import type { CacheLease } from "../kvcache/worker-cache.ts";
 import type { Usage } from "../protocols/usage.ts";
+import { costOf } from "../providers/cost.ts";
 import type { DecisionRecord, Outcome, Recorder } from "../telemetry/records.ts";
 import type { Reservation } from "../workers/worker.ts";
 import type { BackendCandidate, LocalCandidate } from "./candidates.ts";
+import { type Charges, expectedOutputTokens } from "./charges.ts";
 import type { Fleet } from "./fleet.ts";
 
 /** How a request ended, from whoever observed it. */
@@ -27,6 +29,7 @@ export class Flight {
   readonly #recorder: Recorder;
   /** The chosen candidate and its fallbacks, in order. */
   readonly #candidates: readonly BackendCandidate[];
+  readonly #charges: Charges;
   #serving: BackendCandidate;
   #reservation: Reservation | undefined;
   #lease: CacheLease | undefined;
@@ -37,10 +40,12 @@ export class Flight {
   constructor(
     decision: DecisionRecord,
     candidates: readonly [BackendCandidate, ...BackendCandidate[]],
+    charges: Charges,
     fleet: Fleet,
     recorder: Recorder,
     nowMs: number,
   ) {
+    this.#charges = charges;
     this.decision = decision;
     this.startedMs = nowMs;
     this.#fleet = fleet;
@@ -53,6 +58,11 @@ export class Flight {
   /** The name of who serves it, after fallbacks. */
   get servedBy(): string {
     return this.#serving.name;
+  }
+
+  /** What the client is told of its limits. */
+  limitHeaders(): Record<string, string> {
+    return this.#charges.headers();
   }
 
   /**
@@ -91,14 +101,38 @@ export class Flight {
     this.#letGo(served, end.usage);
     this.#ended = true;
     if (served) this.#learn(end, lease, ttftMs, e2eMs);
+    const outcome = outcomeOf(status, end);
+    this.#settle(served, end.usage);
+    if (outcome !== "client-gone") this.#rate(outcome === "server-error" || outcome === "broken", nowMs);
     this.#recorder.ended(this.decision, {
       status,
-      outcome: outcomeOf(status, end),
+      outcome,
       servedBy: this.#serving.name,
       e2eMs,
       ...(ttftMs !== undefined && served ? { ttftMs } : {}),
       ...end.usage,
     });
+  }
+
+  /** Tokens that nobody reported are charged as estimated: silence must not be free. */
+  #settle(served: boolean, usage: Usage): void {
+    if (!served) {
+      this.#charges.settle(undefined);
+      return;
+    }
+    const { expected } = this.#charges;
+    const { promptTokens = expected.promptTokens, cachedTokens = 0 } = usage;
+    const reported = usage.promptTokens !== undefined || usage.outputTokens !== undefined;
+    const outputTokens = usage.outputTokens ?? (reported ? 0 : expectedOutputTokens(expected.maxTokens));
+    const price =
+      this.#serving.type === "Provider" ? this.#serving.provider.priceOf(this.#serving.model) : this.#serving.price;
+    this.#charges.settle({ promptTokens, outputTokens, cost: costOf(price, promptTokens, cachedTokens, outputTokens) });
+  }
+
+  /** Counts an outcome for or against whoever served. */
+  #rate(failed: boolean, nowMs: number): void {
+    if (this.#serving.type === "Local") this.#serving.worker.errors.record(failed, nowMs);
+    else this.#fleet.stateOf(this.#serving.provider).record(failed, nowMs);
   }
 
   #hold(): void {
@@ -147,7 +181,9 @@ export class Flight {
     const serving = this.#serving;
     // Only of a stream is the first body byte the first token.
     if (serving.type === "Provider") {
-      if (stream && ttftMs !== undefined) serving.provider.learnTtft(model, ttftMs);
+      const { provider } = serving;
+      if (stream && ttftMs !== undefined)
+        this.#fleet.stateOf(provider).learnTtft(model, provider.expectedTtftMs(model), ttftMs);
       return;
     }
     this.#learnPrompt(serving, lease, end.usage);

@@ -1,11 +1,53 @@
 import type { RejectAction } from "../api/inference-policy.ts";
-import type { EmptyCause } from "../policy/evaluate.ts";
+import type { EmptyCause, PolicyDecision } from "../policy/evaluate.ts";
+import type { Candidate } from "../policy/facts.ts";
+import type { Charge } from "../policy/limit.ts";
 import type { RequestError } from "../protocols/protocol.ts";
 
 const RETRY_AFTER_SECONDS = 1;
 
+type Refusal = Exclude<PolicyDecision<Candidate>, { kind: "route" }>;
+
+/**
+ * The client's error for a decision that routes nowhere.
+ * @param model as the client asked for it
+ * @param subset whether Envoy allowed only some endpoints: then a model that none of them has is no unknown one
+ */
+export function refusalOf(decision: Refusal, model: string, subset: boolean): RequestError {
+  if (decision.kind === "reject") return rejection(decision.reject);
+  if (decision.kind === "limited") return limitReached(decision.charge, decision.retryAfterMs);
+  return refusalFor(subset && decision.cause === "unknown-model" ? "unhealthy" : decision.cause, model);
+}
+
+function limitReached({ limit, subject }: Charge, retryAfterMs: number): RequestError {
+  const what =
+    limit.tokens === "Cost"
+      ? "US dollars"
+      : `${limit.tokens === "Total" ? "" : `${limit.tokens.toLowerCase()} `}tokens`;
+  const whom = subject === "" ? "" : ` for ${subject}`;
+  return {
+    status: 429,
+    code: "rate_limit_exceeded",
+    message: `The limit of ${limit.quantity} ${what} in ${inWords(limit.windowMs)} is reached${whom}.`,
+    retryAfterSeconds: Math.max(1, Math.ceil(retryAfterMs / 1000)),
+  };
+}
+
+function inWords(ms: number): string {
+  const [unitMs, unit] = (
+    [
+      [86_400_000, "day"],
+      [3_600_000, "hour"],
+      [60_000, "minute"],
+      [1000, "second"],
+    ] as const
+  ).find(([unit]) => ms % unit === 0) ?? [1, "millisecond"];
+  const count = ms / unitMs;
+  return count === 1 ? `1 ${unit}` : `${count} ${unit}s`;
+}
+
 /** Why nobody may serve a request, told apart for the client: overload, policy, health, or a name that nobody has. */
-export function refusalFor(cause: EmptyCause, model: string): RequestError {
+function refusalFor(cause: EmptyCause, model: string): RequestError {
   switch (cause) {
     case "unknown-model":
       return {
@@ -37,6 +79,6 @@ export function refusalFor(cause: EmptyCause, model: string): RequestError {
   }
 }
 
-export function rejection(reject: RejectAction): RequestError {
+function rejection(reject: RejectAction): RequestError {
   return { status: reject.status ?? 403, code: reject.code ?? "refused_by_policy", message: reject.message };
 }

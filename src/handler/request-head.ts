@@ -13,6 +13,8 @@ export interface RequestHead {
   acrossClusters: boolean;
   /** The name of Envoy's route, if it sends it. */
   routeName: string | undefined;
+  /** A claim of a token that Envoy has verified. */
+  claim(name: string): string | undefined;
   /** The only endpoints that may be picked (`ip` or `ip:port`); undefined: all. */
   subset: readonly string[] | undefined;
 }

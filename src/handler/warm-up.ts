@@ -5,8 +5,9 @@ import { DEFAULT_MONITOR } from "../workers/worker-monitor.ts";
 import { BODY_MODE, EXT_PROC_METHOD, encodeRequest, type ProcessingRequest } from "./ext-proc/messages.ts";
 import { Fleet } from "./fleet.ts";
 import { frame } from "./grpc/framing.ts";
-import { DEFAULT_HANDLER, InferenceHandler } from "./handler.ts";
+import { InferenceHandler } from "./handler.ts";
 import { HandlerService } from "./service.ts";
+import { ALONE, DEFAULT_HANDLER } from "./settings.ts";
 
 const CHUNKS = 20;
 const CONCURRENT = 8;
@@ -26,7 +27,7 @@ export async function warmUp(requests = 600): Promise<void> {
     () => {},
   );
   await fleet.replace([1, 2].map((i) => ({ address: `127.0.0.1:${i}`, name: `w${i}`, pool: "p" })));
-  const handler = new InferenceHandler(buildSnapshot([]), fleet, NOBODY, now, DEFAULT_HANDLER);
+  const handler = new InferenceHandler(buildSnapshot([]), fleet, NOBODY, ALONE, DEFAULT_HANDLER);
   const service = new HandlerService(handler, now, () => {});
   const port = await service.listen("127.0.0.1", 0);
   const session = http2.connect(`http://127.0.0.1:${port}`);

@@ -1,4 +1,4 @@
-import type { ApiName } from "../api/inference-policy.ts";
+import type { ApiName } from "../api/request-match.ts";
 import type { JsonObject } from "./json.ts";
 
 /** What the rest of the pipeline knows of a request, whichever API it came by. */

@@ -1,7 +1,7 @@
 import type { ObservableResult } from "@opentelemetry/api";
 import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporter-prometheus";
 import { MeterProvider } from "@opentelemetry/sdk-metrics";
-import type { DecisionRecord, OutcomeRecord, Recorder, RefusalRecord } from "./records.ts";
+import type { DecisionRecord, OutcomeRecord, Recorder, RefusalRecord, ShadowRecord } from "./records.ts";
 
 /** What the gauges show of a worker. */
 export interface WorkerGauges {
@@ -12,6 +12,14 @@ export interface WorkerGauges {
   running: number;
   inFlight: number;
   kvCacheUsage: number | undefined;
+}
+
+/** What the gauges show of a resource. */
+export interface ResourceGauges {
+  kind: string;
+  namespace: string;
+  name: string;
+  accepted: boolean;
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -40,8 +48,9 @@ export class Metrics implements Recorder {
   readonly #withoutUsage;
   readonly #cachedError;
   readonly #ttftError;
+  readonly #shadows;
 
-  constructor(workers: () => Iterable<WorkerGauges>) {
+  constructor(workers: () => Iterable<WorkerGauges>, resources: () => Iterable<ResourceGauges> = () => []) {
     this.#provider = new MeterProvider({ readers: [this.#exporter] });
     const meter = this.#provider.getMeter("kinference");
     const histogram = (name: string, description: string, explicitBucketBoundaries: number[]) =>
@@ -82,7 +91,9 @@ export class Metrics implements Recorder {
       "Size of the difference between predicted and observed time to first token",
       SECOND_ERRORS,
     );
+    this.#shadows = counter("shadow_requests", "Copies of requests sent to another model, by rule");
     this.#observeWorkers(workers);
+    this.#observeResources(resources);
   }
 
   decided(decision: DecisionRecord): void {
@@ -108,6 +119,10 @@ export class Metrics implements Recorder {
   refused(refusal: RefusalRecord): void {
     const { tenant, model, rule, status, code } = refusal;
     this.#refusals.add(1, { tenant, model, rule, status, code });
+  }
+
+  shadowed({ rule, model, worker, status }: ShadowRecord): void {
+    this.#shadows.add(1, { rule, model, worker, status });
   }
 
   /** The page for Prometheus. */
@@ -147,6 +162,16 @@ export class Metrics implements Recorder {
     if (end.outputTokens !== undefined && end.outputTokens > 1) {
       this.#itl.record((end.e2eMs - ttftMs) / 1000 / (end.outputTokens - 1), labels);
     }
+  }
+
+  #observeResources(resources: () => Iterable<ResourceGauges>): void {
+    const description = "1 if what is declared is in use; 0 if it was refused and the last good version goes on";
+    this.#provider
+      .getMeter("kinference")
+      .createObservableGauge("kinference_resource_accepted", { description })
+      .addCallback((result: ObservableResult) => {
+        for (const { accepted, ...labels } of resources()) result.observe(accepted ? 1 : 0, { ...labels });
+      });
   }
 
   #observeWorkers(workers: () => Iterable<WorkerGauges>): void {

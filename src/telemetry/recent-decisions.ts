@@ -1,3 +1,4 @@
+import type { DecisionExplanation } from "./explanation.ts";
 import type { DecisionRecord, OutcomeRecord, Recorder } from "./records.ts";
 
 export interface RecentDecision {
@@ -9,6 +10,7 @@ export interface RecentDecision {
 export class RecentDecisions implements Recorder {
   readonly #limit: number;
   readonly #byId = new Map<string, RecentDecision>();
+  readonly #explanations = new Map<string, DecisionExplanation>();
 
   constructor(limit = 200) {
     this.#limit = limit;
@@ -31,6 +33,17 @@ export class RecentDecisions implements Recorder {
   }
 
   refused(): void {}
+
+  explained(explanation: DecisionExplanation): void {
+    this.#explanations.set(explanation.id, explanation);
+    const oldest = this.#explanations.keys().next().value;
+    if (this.#explanations.size > this.#limit && oldest !== undefined) this.#explanations.delete(oldest);
+  }
+
+  /** By the decision's id, or by Envoy's request id. */
+  explanation(id: string): DecisionExplanation | undefined {
+    return this.#explanations.get(id) ?? [...this.#explanations.values()].findLast((e) => e.requestId === id);
+  }
 }
 
 /** One recorder that tells several. */
@@ -44,6 +57,12 @@ export function recordToAll(recorders: readonly Recorder[]): Recorder {
     },
     refused(refusal) {
       for (const recorder of recorders) recorder.refused(refusal);
+    },
+    explained(explanation) {
+      for (const recorder of recorders) recorder.explained?.(explanation);
+    },
+    shadowed(shadow) {
+      for (const recorder of recorders) recorder.shadowed?.(shadow);
     },
   };
 }

@@ -1,8 +1,11 @@
-import type { ApiName, BackendType } from "../api/inference-policy.ts";
+import type { ApiName, BackendType } from "../api/request-match.ts";
+import type { DecisionExplanation } from "./explanation.ts";
 
 /** What was decided for a request, and why. No prompt text, no credentials. */
 export interface DecisionRecord {
   readonly id: string;
+  /** Envoy's `x-request-id`, by which others know the request. */
+  readonly requestId?: string;
   readonly at: string;
   readonly tenant: string;
   readonly api: ApiName;
@@ -51,4 +54,17 @@ export interface Recorder {
   decided(decision: DecisionRecord): void;
   ended(decision: DecisionRecord, outcome: OutcomeRecord): void;
   refused(refusal: RefusalRecord): void;
+  /** Why a request was decided as it was; of a sample of requests. */
+  explained?(explanation: DecisionExplanation): void;
+  /** A copy of a request was sent to another model, and its answer thrown away. */
+  shadowed?(shadow: ShadowRecord): void;
+}
+
+export interface ShadowRecord {
+  readonly rule: string;
+  readonly model: string;
+  readonly worker: string;
+  /** HTTP status; 0 if there was no answer. */
+  readonly status: number;
+  readonly e2eMs: number;
 }

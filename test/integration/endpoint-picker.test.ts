@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { HandlerProcess } from "../../src/cli/handler-process.ts";
 import { type EnvoyProcess, startEnvoy } from "../../src/gateway/envoy/process.ts";
+import { DEFAULT_HANDLER } from "../../src/handler/settings.ts";
 import { loadFiles } from "../../src/resources/files.ts";
 import { resourcesForWorkers } from "../../src/resources/worker-flags.ts";
 import { freePort } from "../support/ports.ts";
@@ -77,10 +78,11 @@ describe.each(ENVOY_VERSIONS)("the handler alone, as endpoint picker of somebody
     handler = new HandlerProcess({
       snapshot: declared.snapshot,
       log: pino({ level: "silent" }),
+      ...DEFAULT_HANDLER,
       maxBodyBytes: 1 << 20,
       allowedPaths: ["/health"],
       debugHeaders: true,
-      foreignFallbacks: 0,
+      explainShare: 0,
       recorder: recording,
     });
     await handler.apply(declared.snapshot);

@@ -65,6 +65,7 @@ export async function startStack(version: EnvoyVersion, flags: Partial<UpFlags>)
       scrapeInterval: 100,
       concurrency: 1,
       envoy: envoyPath(version),
+      explain: 0,
       ...flags,
     },
     pino({ level: "silent" }),

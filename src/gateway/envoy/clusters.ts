@@ -71,20 +71,20 @@ export function handlerClusterConfig(host: string, port: number): JsonObject {
 
 /** A provider: its own name in TLS and Host, its own credentials in place of the client's. */
 export function providerClusterConfig(provider: IrProvider, secretConfig: JsonObject): JsonObject {
-  const { cluster, host, port, tls, apiKey } = provider;
+  const { cluster, host, port, tls, credential } = provider;
   const filters: Json[] = [
     extension("envoy.filters.http.header_mutation", "extensions.filters.http.header_mutation.v3.HeaderMutation", {
       mutations: { request_mutations: CLIENT_SECRETS.map((name) => ({ remove: name })) },
     }),
   ];
-  if (apiKey !== undefined) filters.push(credentials(cluster, secretConfig));
+  if (credential !== undefined) filters.push(credentials(cluster, credential.header, secretConfig));
   filters.push(
     extension("envoy.filters.http.upstream_codec", "extensions.filters.http.upstream_codec.v3.UpstreamCodec", {}),
   );
   return {
     name: cluster,
     type: "STRICT_DNS",
-    connect_timeout: "5s",
+    connect_timeout: `${provider.connectTimeoutMs / 1000}s`,
     circuit_breakers: NO_LIMITS,
     load_assignment: {
       cluster_name: cluster,
@@ -126,11 +126,11 @@ const CLIENT_SECRETS = [
 export function providerSecret(provider: IrProvider): JsonObject {
   return typed("extensions.transport_sockets.tls.v3.Secret", {
     name: provider.cluster,
-    generic_secret: { secret: { inline_string: `Bearer ${provider.apiKey}` } },
+    generic_secret: { secret: { inline_string: provider.credential?.value ?? "" } },
   });
 }
 
-function credentials(secretName: string, secretConfig: JsonObject): JsonObject {
+function credentials(secretName: string, header: string, secretConfig: JsonObject): JsonObject {
   return extension(
     "envoy.filters.http.credential_injector",
     "extensions.filters.http.credential_injector.v3.CredentialInjector",
@@ -141,7 +141,7 @@ function credentials(secretName: string, secretConfig: JsonObject): JsonObject {
         "extensions.http.injected_credentials.generic.v3.Generic",
         {
           credential: { name: secretName, sds_config: secretConfig },
-          header: "authorization",
+          header,
         },
       ),
     },

@@ -33,7 +33,8 @@ export function envoyFiles(ir: GatewayIr, settings: EnvoySettings, folder: strin
   const files = new Map<string, JsonObject>();
   for (const pool of ir.pools) files.set(fileOf("eds", pool.cluster), resources(poolEndpoints(pool)));
   for (const provider of ir.providers) {
-    if (provider.apiKey !== undefined) files.set(fileOf("sds", provider.cluster), resources(providerSecret(provider)));
+    if (provider.credential !== undefined)
+      files.set(fileOf("sds", provider.cluster), resources(providerSecret(provider)));
   }
   const clusters = [
     ...ir.pools.map((pool) => poolClusterConfig(pool, watched(fileOf("eds", pool.cluster)))),

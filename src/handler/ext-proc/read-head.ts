@@ -22,12 +22,23 @@ export function readHead(call: GrpcCall, message: ProcessingRequest, wire: WireH
     observe: observeMode(call.metadata(OBSERVE_METADATA)),
     acrossClusters: call.metadata(ACROSS_CLUSTERS_METADATA) === "true",
     routeName: attribute(message, "xds.route_name"),
+    claim: (name) => verifiedClaim(message, name),
     subset: readSubset(metadataValue(message, SUBSET_NAMESPACE, SUBSET_KEY)),
   };
 }
 
 function observeMode(value: string | undefined): ObserveMode | undefined {
   return value === "access-log" || value === "in-stream" ? value : undefined;
+}
+
+const JWT_NAMESPACE = "envoy.filters.http.jwt_authn";
+
+/** Envoy's JWT filter puts the payload of a verified token under a key of the operator's choice. */
+function verifiedClaim(message: ProcessingRequest, name: string): string | undefined {
+  const payloads = Object.values(message.metadata_context?.filter_metadata?.[JWT_NAMESPACE]?.fields ?? {});
+  return payloads
+    .map((payload) => payload.structValue?.fields?.[name]?.stringValue)
+    .find((value) => value !== undefined);
 }
 
 /** A list of strings, or one string with commas. Set but empty is a subset that nobody is in. */

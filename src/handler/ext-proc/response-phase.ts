@@ -60,12 +60,9 @@ export class ResponsePhase {
       status,
       servedAddress(message) ?? (this.#tellsAddress && status >= 500 ? "none" : undefined),
     );
-    this.#call.send(
-      headersReply(
-        "response_headers",
-        this.#debugHeaders ? { set: debugHeaders(this.#flight), remove: [] } : undefined,
-      ),
-    );
+    const set = { ...this.#flight.limitHeaders(), ...(this.#debugHeaders ? debugHeaders(this.#flight) : {}) };
+    const changes = Object.keys(set).length > 0 ? { set, remove: [] } : undefined;
+    this.#call.send(headersReply("response_headers", changes));
     const sendsBody = this.#bodyMode !== BODY_MODE.none;
     if (wire.end_of_stream === true) this.#finish();
     else if (this.#detach && !sendsBody) this.#letGo();

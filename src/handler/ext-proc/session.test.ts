@@ -7,7 +7,8 @@ import { Fleet } from "../fleet.ts";
 import { FlightTable } from "../flight-table.ts";
 import type { GrpcCall } from "../grpc/grpc-server.ts";
 import { loadProto } from "../grpc/proto.ts";
-import { DEFAULT_HANDLER, InferenceHandler } from "../handler.ts";
+import { InferenceHandler } from "../handler.ts";
+import { ALONE, DEFAULT_HANDLER } from "../settings.ts";
 import { BODY_MODE, encodeRequest, type ProcessingRequest } from "./messages.ts";
 import { ExtProcSession } from "./session.ts";
 
@@ -60,7 +61,7 @@ beforeEach(async () => {
     refused() {},
     ended: (_: unknown, outcome: OutcomeRecord) => outcomes.push(outcome),
   };
-  const handler = new InferenceHandler(buildSnapshot([]), fleet, recorder, () => 0, DEFAULT_HANDLER);
+  const handler = new InferenceHandler(buildSnapshot([]), fleet, recorder, { ...ALONE, now: () => 0 }, DEFAULT_HANDLER);
   flights = new FlightTable(() => 0);
   call = new FakeCall();
   new ExtProcSession(
