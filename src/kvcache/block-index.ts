@@ -72,11 +72,12 @@ export class BlockIndex {
     return (this.#weight[slot] ?? 0) / WEIGHT_SCALE;
   }
 
-  /** Corrects how many tokens a link stands for. */
+  /** Corrects how many tokens a pinned link stands for; what no longer fits beside it is evicted. */
   setTokens(slot: number, tokens: number): void {
     const weight = toWeight(tokens);
     this.#used += weight - (this.#weight[slot] ?? 0);
     this.#weight[slot] = weight;
+    this.#makeRoom(0);
   }
 
   /** Lets time pass: what is freed from now on is younger than what was freed before. */
@@ -115,7 +116,10 @@ export class BlockIndex {
     const pins = slot === NONE ? 0 : (this.#pins[slot] ?? 0);
     if (pins === 0) return;
     this.#pins[slot] = pins - 1;
-    if (pins === 1) this.#enqueue(slot);
+    if (pins > 1) return;
+    this.#enqueue(slot);
+    // A link that grew while all others were pinned may have gone beyond the capacity.
+    this.#makeRoom(0);
   }
 
   /** Removes a link that nobody holds, as if it had never been there. */

@@ -140,5 +140,17 @@ test("never promises more than the prompt, and never exceeds the capacity when n
         expect(cache.usedTokens).toBeLessThanOrEqual(capacity + 1);
       }
     }),
+    {
+      // An answer that was known and grew, where everything else is pinned.
+      examples: [
+        [
+          200,
+          [
+            { prefix: 3, length: 5, output: 0 },
+            { prefix: 3, length: 5, output: 73 },
+          ],
+        ],
+      ],
+    },
   );
 });
