@@ -54,6 +54,19 @@ module.exports = {
       to: { path: "^src/(gateway|cli|simulator)/" },
     },
     {
+      name: "analysis-decides-nothing",
+      comment: "What people ask about policies: it may read the parts, the request path must not need it.",
+      severity: "error",
+      from: { path: "^src/(?!analysis/|cli/)" },
+      to: { path: "^src/analysis/" },
+    },
+    {
+      name: "analysis-starts-nothing",
+      severity: "error",
+      from: { path: "^src/analysis/" },
+      to: { path: "^src/(gateway|cli|simulator|workers|kvcache|latency)/" },
+    },
+    {
       name: "simulator-stands-alone",
       severity: "error",
       from: { path: "^src/simulator/" },

@@ -1,7 +1,8 @@
 import { celEnv, isCelError, parse, plan } from "@bufbuild/cel";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
+import type { TSchema } from "typebox";
 import type { CelRule } from "./schema.ts";
-import { SCHEMAS } from "./schemas.ts";
+import { SCHEMAS, type Schema } from "./schemas.ts";
 import { suggestion } from "./suggestion.ts";
 
 /** One thing wrong with an object: where (a path into it) and what, in words for its author. */
@@ -60,7 +61,7 @@ ajv.addKeyword({
     return repeated.length === 0;
   },
 });
-const validators = new Map<string, ValidateFunction>();
+const validators = new Map<Schema | TSchema, ValidateFunction>();
 
 /** Checks an object of any kind against its schema. No problems: it may be used as that kind's type. */
 export function validateResource(object: unknown): Problem[] {
@@ -77,13 +78,17 @@ export function validateResource(object: unknown): Problem[] {
       },
     ];
   }
-  let validator = validators.get(kind);
+  return validate(schema, object);
+}
+
+/** Checks a value against a schema, with messages for its author. No problems: it may be used as the schema's type. */
+export function validate(schema: Schema | TSchema, value: unknown): Problem[] {
+  let validator = validators.get(schema);
   if (validator === undefined) {
     validator = ajv.compile(schema);
-    validators.set(kind, validator);
+    validators.set(schema, validator);
   }
-  if (validator(object)) return [];
-  return describeErrors(validator.errors ?? []);
+  return validator(value) ? [] : describeErrors(validator.errors ?? []);
 }
 
 function describeErrors(errors: ErrorObject[]): Problem[] {

@@ -1,5 +1,6 @@
 import { configurationProblems } from "../handler/configuration.ts";
 import { formatProblem, type LoadResult, loadFiles } from "../resources/files.ts";
+import { referenceProblems } from "../resources/references.ts";
 import { resourcesForWorkers } from "../resources/worker-flags.ts";
 
 export interface ResourceFlags {
@@ -10,11 +11,8 @@ export interface ResourceFlags {
 
 /** Reads what the flags declare, checked as a whole. */
 export function loadDeclared(flags: ResourceFlags): LoadResult {
-  return loadFiles(
-    flags.file ?? [],
-    resourcesForWorkers(flags.worker ?? [], flags.failOpen === true),
-    configurationProblems,
-  );
+  const workers = resourcesForWorkers(flags.worker ?? [], flags.failOpen === true);
+  return loadFiles(flags.file ?? [], workers, [referenceProblems, configurationProblems]);
 }
 
 /** The problems of a refused configuration, a line each. */

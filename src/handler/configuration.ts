@@ -94,6 +94,7 @@ function identityOf(resource: Snapshot["tenants"][number], snapshot: Snapshot): 
 /** A tenant's limit is a rule that only charges. */
 function limitsAsRules({ name, limits }: Tenant): CompiledRule[] {
   return limits.map((limit, i) => ({
+    key: `tenant ${name}`,
     name: `tenant ${name}`,
     matches: undefined,
     route: undefined,

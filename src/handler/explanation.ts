@@ -1,12 +1,13 @@
+import type { Decided } from "../policy/decide.ts";
 import type { Candidate } from "../policy/facts.ts";
 import type { DecisionExplanation, ExplainedDecision } from "../telemetry/explanation.ts";
+import { refusalOf } from "./refusals.ts";
 import type { Subject, Weighed } from "./weigh.ts";
 
 /** Writes down how a decision came about, with the state of all who could have served the request. */
 export function explain(
   subject: Subject,
   weighed: Weighed,
-  decision: ExplainedDecision,
   id: string,
   loggedHeaders: readonly string[],
 ): DecisionExplanation {
@@ -45,11 +46,27 @@ export function explain(
     },
     pools: Object.fromEntries(["", ...pools].map((name) => [name, finder.pool(name === "" ? undefined : name)])),
     candidates: finder.servedModels().flatMap((model) => finder.of(model).map(stateOf)),
-    decision,
+    decision: decisionInShort(decided, head.subset !== undefined),
     rules: decided.trace?.rules ?? [],
     considered: decided.trace?.candidates ?? [],
     notes: decided.decision.notes,
   };
+}
+
+/**
+ * A decision as explanations have it.
+ * @param subset whether Envoy allowed only some endpoints
+ */
+export function decisionInShort({ decision, model }: Decided<Candidate>, subset: boolean): ExplainedDecision {
+  if (decision.kind === "route") {
+    const [first, ...rest] = decision.ranking;
+    if (first === undefined) throw new Error("a routed request has a candidate");
+    const { rule } = decision;
+    const fallbacks = rest.map((candidate) => candidate.name);
+    return { kind: "route", rule, model: first.model, backend: first.name, type: first.type, fallbacks };
+  }
+  const { status, code, message } = refusalOf(decision, model, subset);
+  return { kind: decision.kind, rule: decision.rule, status, code, message };
 }
 
 /** A candidate's state as rules see it, without what it takes to send a request there. */

@@ -6,7 +6,7 @@ import { modelsListBody } from "../protocols/models-list.ts";
 import type { InferenceRequest, Protocol, RequestError, Result } from "../protocols/protocol.ts";
 import { dialectOf, MODELS_PATH, protocolOf } from "../protocols/protocols.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
-import type { DecisionExplanation, ExplainedDecision } from "../telemetry/explanation.ts";
+import type { DecisionExplanation } from "../telemetry/explanation.ts";
 import type { Recorder } from "../telemetry/records.ts";
 import { TokenLimiter } from "../tenancy/token-limiter.ts";
 import { Charges, limitHeaders } from "./charges.ts";
@@ -97,8 +97,7 @@ export class InferenceHandler {
     if (!read.ok) return read;
     const subject = this.#subject(head, read.value.request, read.value.body);
     const weighed = await this.#weigh(subject, true);
-    const outcome = this.#explained(subject, weighed);
-    return { ok: true, value: explain(subject, weighed, outcome, randomUUID(), this.settings.loggedHeaders) };
+    return { ok: true, value: explain(subject, weighed, randomUUID(), this.settings.loggedHeaders) };
   }
 
   /** Reads a request: its API by its path, its body once. */
@@ -141,10 +140,7 @@ export class InferenceHandler {
     const { head, request, tenant } = subject;
     const { decision, model } = weighed.decided;
     const id = randomUUID();
-    if (explains) {
-      const outcome = this.#explained(subject, weighed);
-      this.#recorder.explained?.(explain(subject, weighed, outcome, id, this.settings.loggedHeaders));
-    }
+    if (explains) this.#recorder.explained?.(explain(subject, weighed, id, this.settings.loggedHeaders));
     if (decision.kind !== "route") {
       const error = refusalOf(decision, request.model, head.subset !== undefined);
       // A name that nobody has must not become a metric label: clients could make any number of them.
@@ -167,25 +163,6 @@ export class InferenceHandler {
     if (shadow !== undefined && this.#surroundings.random() * 100 < (shadow.percent ?? 100))
       this.#shadows.copy(rule, shadow.model, head.path, request, body, weighed.finder);
     return { kind: "forward", flight, ...dispatch(record.id, attempts, head, body, request.model) };
-  }
-
-  #explained(subject: Subject, { decided }: Weighed): ExplainedDecision {
-    const { decision, model } = decided;
-    if (decision.kind === "route") {
-      const [first, ...rest] = decision.ranking;
-      if (first === undefined) throw new Error("a routed request has a candidate");
-      const fallbacks = rest.map((candidate) => candidate.name);
-      return {
-        kind: "route",
-        rule: decision.rule,
-        model: first.model,
-        backend: first.name,
-        type: first.type,
-        fallbacks,
-      };
-    }
-    const { status, code, message } = refusalOf(decision, model, subject.head.subset !== undefined);
-    return { kind: decision.kind, rule: decision.rule, status, code, message };
   }
 
   /** What needs no body: the list of models, and paths that a setting lets through. */

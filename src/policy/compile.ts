@@ -23,6 +23,8 @@ import type { ModelCatalogue } from "./model-catalogue.ts";
 import { compileStage, DEFAULT_SELECT, type Stage } from "./select.ts";
 
 export interface CompiledRule {
+  /** `namespace/policy/rule` */
+  readonly key: string;
   /** `policy/rule`, as decisions and metrics call it. */
   readonly name: string;
   /** Alternatives; undefined: always. */
@@ -99,6 +101,7 @@ function precedence(a: InferencePolicy, b: InferencePolicy): number {
 
 function compileRule(policy: InferencePolicy, rule: PolicyRule, context: CompileContext, path: Path): CompiledRule {
   return {
+    key: `${keyOf(policy)}/${rule.name}`,
     name: `${policy.metadata.name}/${rule.name}`,
     matches: rule.matches?.map((match, i) => compileRequestMatch(match, context, [...path, "matches", i])),
     limit: rule.limit && compileLimit(rule.limit, `${keyOf(policy)}/${rule.name}`),

@@ -1,3 +1,4 @@
+import type { ApiName } from "../api/request-match.ts";
 import { anthropicCountTokens, anthropicMessages } from "./anthropic-messages.ts";
 import { openaiChat } from "./openai-chat.ts";
 import { openaiCompletions } from "./openai-completions.ts";
@@ -23,6 +24,11 @@ export function protocolOf(path: string): Protocol | undefined {
 }
 
 export const MODELS_PATH = "/v1/models";
+
+/** The path by which an API is asked. */
+export function pathOfApi(api: ApiName): string {
+  return PROTOCOLS.find((protocol) => protocol.api === api)?.path ?? MODELS_PATH;
+}
 
 /** Whose error shape a client on this path expects, known paths or not. */
 export function dialectOf(path: string): Dialect {

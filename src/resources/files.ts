@@ -1,23 +1,23 @@
-import { type FSWatcher, readdirSync, readFileSync, statSync, watch } from "node:fs";
+import { type FSWatcher, statSync, watch } from "node:fs";
 import { join } from "node:path";
-import { type Document, isNode, LineCounter, parseAllDocuments } from "yaml";
 import { keyOf, type Resource } from "../api/resource.ts";
 import { type Problem, validateResource } from "../api/validate.ts";
 import { referenceProblems } from "./references.ts";
 import { type Identity, identityOf, problemText } from "./resource-status.ts";
 import { buildSnapshot, type Snapshot } from "./snapshot.ts";
+import { listFiles, type Place, readDocuments } from "./yaml-documents.ts";
 
-/** A mistake in a file, for its author. `line` and `column` count from 1. */
-export interface FileProblem {
-  file: string;
-  line: number;
-  column: number;
+/** A mistake in a file, for its author. */
+export interface FileProblem extends Place {
   message: string;
   /** The object with the mistake, where the file says which it is. */
   object?: Identity;
 }
 
-export type LoadResult = { ok: true; snapshot: Snapshot } | { ok: false; problems: FileProblem[] };
+export type LoadResult = { ok: true; snapshot: Snapshot; locate: Locate } | { ok: false; problems: FileProblem[] };
+
+/** Where in its file a part of an object is; undefined for objects that are in no file. */
+export type Locate = (object: Resource, path: readonly (string | number)[]) => Place | undefined;
 
 /** `file:line:column: message` */
 export function formatProblem(problem: FileProblem): string {
@@ -29,66 +29,39 @@ export type SnapshotCheck = (snapshot: Snapshot) => { object: Resource; problem:
 
 interface Placed {
   object: Resource;
-  locate(path: (string | number)[]): Pick<FileProblem, "file" | "line" | "column">;
+  locate(path: readonly (string | number)[]): Place;
 }
 
 /**
  * Reads YAML or JSON objects from files and folders (`.yaml`, `.yml`, `.json`, in name order) into a snapshot.
  * Any mistake anywhere refuses the whole: half a configuration is never used.
+ * @param checks what is looked at once every object fits its schema
  */
 export function loadFiles(
   paths: readonly string[],
   extra: readonly Resource[] = [],
-  check: SnapshotCheck = () => [],
+  checks: readonly SnapshotCheck[] = [referenceProblems],
 ): LoadResult {
   const problems: FileProblem[] = [];
   const placed: Placed[] = [];
   for (const file of paths.flatMap(listFiles)) readObjects(file, placed, problems);
   if (problems.length > 0) return { ok: false, problems };
   const snapshot = buildSnapshot([...extra, ...placed.map((p) => p.object)]);
-  for (const { object, problem } of [...referenceProblems(snapshot), ...check(snapshot)]) {
-    const place = placed.find((p) => p.object === object)?.locate(problem.path) ?? {
-      file: keyOf(object),
-      line: 1,
-      column: 1,
-    };
+  const locate: Locate = (object, path) => placed.find((p) => p.object === object)?.locate(path);
+  for (const { object, problem } of checks.flatMap((check) => check(snapshot))) {
+    const place = locate(object, problem.path) ?? { file: keyOf(object), line: 1, column: 1 };
     problems.push({ ...place, message: problemText(problem), object: identityOf(object) });
   }
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, snapshot };
-}
-
-function listFiles(path: string): string[] {
-  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
-  const names = readdirSync(path).filter((name) => /[.](ya?ml|json)$/.test(name));
-  return names.sort().map((name) => join(path, name));
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, snapshot, locate };
 }
 
 function readObjects(file: string, placed: Placed[], problems: FileProblem[]): void {
-  const lines = new LineCounter();
-  let documents: Document[];
-  try {
-    documents = parseAllDocuments(readFileSync(file, "utf8"), { lineCounter: lines, uniqueKeys: true }) as Document[];
-  } catch (error) {
-    problems.push({ file, line: 1, column: 1, message: `cannot be read: ${(error as Error).message}` });
-    return;
-  }
-  const at = (offset: number) => {
-    const { line, col } = lines.linePos(offset);
-    return { file, line: Math.max(1, line), column: Math.max(1, col) };
-  };
-  for (const document of documents) {
-    for (const error of document.errors) {
-      problems.push({
-        ...at(error.pos[0]),
-        message: error.message.split("\n")[0]?.replace(/ at line \d+.*$/, "") ?? "not YAML",
-      });
-    }
-    if (document.errors.length > 0 || document.contents === null) continue;
-    const object: unknown = document.toJS();
-    const locate = (path: (string | number)[]) => at(offsetOf(document, path));
-    const found = validateResource(object);
-    if (found.length === 0) placed.push({ object: object as Resource, locate });
-    const identity = declaredIdentity(object);
+  const { documents, mistakes } = readDocuments(file);
+  problems.push(...mistakes);
+  for (const { value, locate } of documents) {
+    const found = validateResource(value);
+    if (found.length === 0) placed.push({ object: value as Resource, locate });
+    const identity = declaredIdentity(value);
     for (const problem of found)
       problems.push({
         ...locate(problem.path),
@@ -107,15 +80,6 @@ function declaredIdentity(object: unknown): Identity | undefined {
     name: metadata.name,
     namespace: typeof metadata.namespace === "string" ? metadata.namespace : "default",
   };
-}
-
-/** Where the value at `path` starts, or the closest value above it that the file has. */
-function offsetOf(document: Document, path: (string | number)[]): number {
-  for (let depth = path.length; depth >= 0; depth--) {
-    const node: unknown = depth === 0 ? document.contents : document.getIn(path.slice(0, depth), true);
-    if (isNode(node) && node.range) return node.range[0];
-  }
-  return 0;
 }
 
 /**

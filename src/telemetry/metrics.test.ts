@@ -23,9 +23,10 @@ const decision: DecisionRecord = {
 };
 
 async function pageAfter(use: (metrics: Metrics) => void): Promise<string> {
-  const metrics = new Metrics(() => [
-    { name: "w", pool: "p", healthy: true, queued: 1, running: 2, inFlight: 3, kvCacheUsage: 0.5 },
-  ]);
+  const metrics = new Metrics(
+    () => [{ name: "w", pool: "p", healthy: true, queued: 1, running: 2, inFlight: 3, kvCacheUsage: 0.5 }],
+    () => [{ kind: "InferencePolicy", namespace: "default", name: "p", accepted: false }],
+  );
   use(metrics);
   return metrics.page();
 }
@@ -73,6 +74,7 @@ test("one streamed answer, in every metric that it belongs to", async () => {
     kinference_worker_running_prompts: 2,
     kinference_worker_in_flight: 3,
     kinference_worker_kv_cache_usage: 0.5,
+    kinference_resource_accepted: 0,
   };
   expect(page).toMatch(/kinference_cached_tokens_prediction_error_count\{[^}]*direction="under"[^}]*\} 1/);
   expect(page).toMatch(/kinference_ttft_prediction_error_seconds_count\{[^}]*direction="over"[^}]*\} 1/);
@@ -92,6 +94,7 @@ test("alert rules and documentation speak of metrics that there are", async () =
   const page = await pageAfter((metrics) => {
     served(metrics);
     metrics.ended(decision, { status: 200, outcome: "ok", servedBy: "other", e2eMs: 1 });
+    metrics.shadowed({ rule: "p/r", model: "m", worker: "w", status: 200, e2eMs: 1 });
   });
   for (const file of ["deploy/prometheus/alerts.yaml", "docs/metrics.md"]) {
     const text = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");
