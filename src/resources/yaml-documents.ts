@@ -60,9 +60,9 @@ function offsetOf(document: Document, path: readonly (string | number)[]): numbe
   return 0;
 }
 
-/** A file itself; of a folder its `.yaml`, `.yml` and `.json` files in name order, policies' test cases left out. */
+/** A file itself, or of a folder its `.yaml`, `.yml` and `.json` files in name order; test cases are left out. */
 export function listFiles(path: string): string[] {
-  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return isTestFile(path) ? [] : [path];
   const names = readdirSync(path).filter((name) => /[.](ya?ml|json)$/.test(name) && !isTestFile(name));
   return names.sort().map((name) => join(path, name));
 }
