@@ -147,7 +147,11 @@ function describe(error: ErrorObject): string {
     case "required":
       return `field \`${String(params.missingProperty)}\` is missing`;
     case "type":
-      return `must be ${article(String(params.type))}, not ${value}`;
+      return `must be ${article(String(params.type))}, not ${value}${typeHint(error)}`;
+    case "minimum":
+      return `must be at least ${params.limit}, not ${value}`;
+    case "maximum":
+      return `must be at most ${params.limit}, not ${value}`;
     case "minLength":
       return "must not be empty";
     case "minItems":
@@ -161,6 +165,16 @@ function describe(error: ErrorObject): string {
     default:
       return error.message ?? keyword;
   }
+}
+
+/** What was probably meant by a value of another type. */
+function typeHint({ instancePath, parentSchema, data }: ErrorObject): string {
+  const { properties } = parentSchema as { properties?: object };
+  if (properties !== undefined && "greaterThan" in properties && ["number", "string"].includes(typeof data))
+    return `; write a range such as \`{ greaterThan: ${String(data)} }\``;
+  if (instancePath.endsWith("/tag") && Array.isArray(data))
+    return "; `tags` takes several that must all hold, `anyTag` any of several";
+  return "";
 }
 
 function article(type: string): string {

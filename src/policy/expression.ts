@@ -43,6 +43,12 @@ export interface CompiledExpression {
   holds(facts: RequestFacts): Verdict;
 }
 
+/** `found no matching overload for '_>_' applied to '(int, string)'`, as somebody would say it who is no interpreter. */
+function overloadInWords(message: string): string {
+  const [, operator, types] = /overload for '_?([^']+?)_?' applied to '\(([^)]*)\)'/.exec(message) ?? [];
+  return operator === undefined ? message : `\`${operator}\` does not take ${types}`;
+}
+
 /**
  * Compiles a CEL expression. What cannot be computed for a request is unknown.
  * Throws a message for the author: syntax, unknown names, a result that is not true or false, too much work.
@@ -70,7 +76,7 @@ export function compileExpression(source: string, tagId: (tag: string) => string
   if (isCelError(sample)) {
     // A header or label that the sample request does not have is no mistake.
     const message = sample.message.replace(/^unbound function: (.*)$/, "unknown function `$1`");
-    if (!message.startsWith("field not found")) throw new Error(message);
+    if (!message.startsWith("field not found")) throw new Error(overloadInWords(message));
   } else if (typeof sample !== "boolean") throw new Error("an expression must give true or false");
   return {
     holds(facts) {

@@ -16,7 +16,11 @@ function splitRequirements(expression: string): string[] {
 }
 
 const KEY = "[A-Za-z0-9][-A-Za-z0-9_./]*";
-const REQUIREMENT = new RegExp(`^(!?)\\s*(${KEY})\\s*(?:(==?|!=)\\s*([^\\s,()]*)|\\s(in|notin)\\s*\\(([^()]*)\\))?$`);
+/** Label values, as Kubernetes has them; a label may be empty. */
+const VALUE = "[-A-Za-z0-9_.]*";
+const REQUIREMENT = new RegExp(
+  `^(!?)\\s*(${KEY})\\s*(?:(==?|!=)\\s*(${VALUE})|\\s(in|notin)\\s*\\((\\s*${VALUE}\\s*(?:,\\s*${VALUE}\\s*)*)\\))?$`,
+);
 
 function compileRequirement(text: string): (labels: Labels) => boolean {
   const parsed = REQUIREMENT.exec(text);

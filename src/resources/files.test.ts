@@ -47,7 +47,7 @@ test.each<[name: string, yaml: string, expected: string[]]>([
     ['x.yaml:1:13: apiVersion: must be "v1", not "v2"'],
   ],
   ["not an object", "- 1", ["x.yaml:1:1: expected an object with apiVersion, kind and metadata"]],
-  ["a key twice", "kind: Secret\nkind: Secret", ["x.yaml:2:1: Map keys must be unique"]],
+  ["a key twice", "kind: Secret\nkind: Secret", ["x.yaml:2:1: this key is there already"]],
   [
     "broken YAML",
     "kind: [",

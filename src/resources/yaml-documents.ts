@@ -40,7 +40,7 @@ export function readDocuments(file: string): ReadDocuments {
   const mistakes = parsed.flatMap((document) =>
     document.errors.map((error) => ({
       ...at(error.pos[0]),
-      message: error.message.split("\n")[0]?.replace(/ at line \d+.*$/, "") ?? "not YAML",
+      message: error.code === "DUPLICATE_KEY" ? "this key is there already" : firstLine(error.message),
     })),
   );
   const documents = parsed
@@ -50,6 +50,10 @@ export function readDocuments(file: string): ReadDocuments {
       locate: (path: readonly (string | number)[]) => at(offsetOf(document, path)),
     }));
   return { documents, mistakes };
+}
+
+function firstLine(message: string): string {
+  return message.split("\n")[0]?.replace(/ at line \d+.*$/, "") ?? message;
 }
 
 function offsetOf(document: Document, path: readonly (string | number)[]): number {

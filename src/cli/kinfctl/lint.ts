@@ -15,7 +15,7 @@ interface LintFlags extends OutputFlags {
 }
 
 /** A finding or a mistake, as printed. */
-interface Line {
+export interface Line {
   severity: Severity;
   file: string;
   line: number;
@@ -46,7 +46,7 @@ export function addLint(program: Command): void {
     });
 }
 
-async function linted(paths: readonly string[], flags: LintFlags): Promise<Line[]> {
+export async function linted(paths: readonly string[], flags: Pick<LintFlags, "server" | "model">): Promise<Line[]> {
   const loaded = load(paths);
   if (!loaded.ok) {
     return loaded.problems.map(({ file, line, column, message }) => ({
@@ -62,7 +62,10 @@ async function linted(paths: readonly string[], flags: LintFlags): Promise<Line[
   return lint(loaded.snapshot, known).map((finding) => lineOf(finding, loaded.locate));
 }
 
-async function served({ server, model }: LintFlags): Promise<{ models: string[]; workers: string[] } | undefined> {
+async function served({
+  server,
+  model,
+}: Pick<LintFlags, "server" | "model">): Promise<{ models: string[]; workers: string[] } | undefined> {
   if (server === undefined) return model && { models: model, workers: [] };
   const { workers } = await new AdminClient(server).state();
   return {
