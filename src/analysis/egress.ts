@@ -1,8 +1,8 @@
 import type { PolicyRule } from "../api/inference-policy.ts";
 import type { CandidateMatch, RequestMatch } from "../api/request-match.ts";
-import { CompileContext } from "../policy/compile-context.ts";
 import type { Candidate } from "../policy/facts.ts";
-import { type CandidateTest, compileCandidateMatch } from "../policy/match.ts";
+import { compileGlob } from "../policy/glob.ts";
+import { compileLabels } from "../policy/label-selector.ts";
 import type { ModelCatalogue } from "../policy/model-catalogue.ts";
 import { compileStage, DEFAULT_SELECT } from "../policy/select.ts";
 import { Provider } from "../providers/provider.ts";
@@ -20,63 +20,73 @@ export interface Egress {
   readonly unless: readonly string[];
 }
 
+/** Somebody outside to whom a rule might send: a provider that is declared, or one that may yet be. */
+interface Outsider extends Candidate {
+  declared: boolean;
+}
+
 const ANY = "*";
 
+type BackendMatch = NonNullable<CandidateMatch["backend"]>;
+type Route = NonNullable<PolicyRule["route"]>;
+
 /** How requests can leave the cluster by a rule, or undefined if none can. Shadow copies never do. */
-export function egressOf(
-  { route, matches = [] }: PolicyRule,
-  snapshot: Snapshot,
-  catalogue: ModelCatalogue,
-): Egress | undefined {
+export function egressOf(rule: PolicyRule, snapshot: Snapshot, catalogue: ModelCatalogue): Egress | undefined {
+  const { route, matches = [] } = rule;
   if (route === undefined) return undefined;
   const stages = (route.select ?? DEFAULT_SELECT).map(compileStage);
-  const context = new CompileContext(catalogue, "", []);
-  const sources = route.consider?.map(({ models, backend = {} }) => ({
-    model: catalogue.compile(models),
-    backend: compileCandidateMatch({ backend }, context, []),
-  }));
-  const always = (route.exclude ?? []).filter(
-    (exclusion) => exclusion.if === undefined && looksAtNameOnly(exclusion.drop),
-  );
-  const dropped = always.map(({ drop }) => compileCandidateMatch(drop, context, []));
-  const leaving = outsideCandidates(route, snapshot).filter(
+  const sources = route.consider?.map(({ models, backend = {} }) => ({ offers: catalogue.compile(models), backend }));
+  const always = (route.exclude ?? []).filter((exclusion) => exclusion.if === undefined).map(({ drop }) => drop);
+  const leaving = outsiders(route, snapshot).filter(
     (candidate) =>
       stages.some((stage) => stage.leavesOut(candidate) === undefined) &&
       (sources === undefined ||
         sources.some(
-          ({ model, backend }) => backend.holds(candidate) && (candidate.model === ANY || model(candidate.model)),
+          ({ offers, backend }) =>
+            mayBe(backend, candidate) && (candidate.model === ANY || !candidate.declared || offers(candidate.model)),
         )) &&
-      !dropped.some((drop) => drops(drop, candidate)),
+      !always.some((drop) => surelyDrops(drop, candidate)),
   );
   if (leaving.length === 0) return undefined;
+  const names = [...new Set(leaving.map((candidate) => candidate.name))];
   const models = [...new Set(leaving.map((candidate) => candidate.model))];
-  const closing = (route.exclude ?? []).filter((exclusion) => {
-    if (exclusion.if === undefined || !looksAtNameOnly(exclusion.drop)) return false;
-    const drop = compileCandidateMatch(exclusion.drop, context, []);
-    return leaving.every((candidate) => drops(drop, candidate));
-  });
+  // What may be a provider's name or a model's is taken for a provider's, for readers.
+  const ambiguous = leaving
+    .filter(({ name }) => name === ANY)
+    .every(({ model }) => names.includes(model) && model !== ANY);
+  const closing = closedFor(route, leaving);
   return {
-    providers: [...new Set(leaving.map((candidate) => candidate.name))],
+    providers: ambiguous ? names.filter((name) => name !== ANY) : names,
     models: models.includes(ANY) ? [] : models,
     when: matches.map(matchInWords),
-    unless: closing.flatMap((exclusion) => (exclusion.if === undefined ? [] : [matchInWords(exclusion.if)])),
+    unless: closing.flatMap((condition) => (condition === undefined ? [] : [matchInWords(condition)])),
   };
 }
 
-/** The conditions under which nothing leaves by a rule that otherwise lets requests leave. */
-export function closingConditions(
-  { route }: PolicyRule,
-  catalogue: ModelCatalogue,
-  snapshot: Snapshot,
-): (RequestMatch | undefined)[] {
-  if (route === undefined) return [];
-  const context = new CompileContext(catalogue, "", []);
+/** The conditions under which nothing leaves by a rule that otherwise lets requests leave; undefined is always. */
+export function closingConditions({ route }: PolicyRule, snapshot: Snapshot): (RequestMatch | undefined)[] {
+  return route === undefined ? [] : closedFor(route, outsiders(route, snapshot));
+}
+
+function closedFor(route: Route, leaving: readonly Outsider[]): (RequestMatch | undefined)[] {
   return (route.exclude ?? [])
-    .filter(({ drop }) => {
-      const test = looksAtNameOnly(drop) ? compileCandidateMatch(drop, context, []) : undefined;
-      return test !== undefined && outsideCandidates(route, snapshot).every((candidate) => drops(test, candidate));
-    })
+    .filter(({ drop }) => leaving.every((candidate) => surelyDrops(drop, candidate)))
     .map((exclusion) => exclusion.if);
+}
+
+/** Whether a drop takes a candidate however it does: by who it is alone. */
+function surelyDrops({ backend, ...state }: CandidateMatch, candidate: Outsider): boolean {
+  if (backend === undefined || Object.keys(state).length > 0) return false;
+  const { type = candidate.type, name = ANY, labels } = backend;
+  // A pattern takes a name that nobody knows only if it takes every name.
+  if (type !== candidate.type || !compileGlob(name)(candidate.name)) return false;
+  return labels === undefined || (candidate.declared && compileLabels(labels)(candidate.labels));
+}
+
+function mayBe({ type, name, labels }: BackendMatch, candidate: Outsider): boolean {
+  if (type !== undefined && type !== candidate.type) return false;
+  if (name !== undefined && candidate.name !== ANY && !compileGlob(name)(candidate.name)) return false;
+  return labels === undefined || !candidate.declared || compileLabels(labels)(candidate.labels);
 }
 
 /** A match in a line, as YAML's flow style has it. */
@@ -94,35 +104,31 @@ function inFlow(value: unknown): string {
     .join(", ")} }`;
 }
 
-/** Whether it drops by who a backend is and not by how it does. */
-function looksAtNameOnly(drop: CandidateMatch): boolean {
-  return Object.keys(drop).every((field) => field === "backend");
-}
-
-/** A provider whose labels nobody knows is not sure to be dropped by them. */
-function drops(drop: CandidateTest, candidate: Candidate): boolean {
-  return drop.holds(candidate) === true;
-}
-
-type Route = NonNullable<PolicyRule["route"]>;
-
-/** Everything outside that a rule could mean: what is declared, what it names, and somebody whom nobody declared. */
-function outsideCandidates(route: Route, snapshot: Snapshot): Candidate[] {
+/** Everybody outside that a rule could mean. Where nobody is declared, anybody may be. */
+function outsiders(route: Route, snapshot: Snapshot): Outsider[] {
   const providers = snapshot.providers.map((provider) => new Provider(provider));
   const declared = providers.flatMap(({ name, labels, models }) =>
-    [...models.keys()].map((model) => outside(name, model, labels)),
+    [...models.keys()].map((model) => outsider(name, model, labels, true)),
   );
-  const providerNames = providers.map(({ name }) => name);
-  const named = (route.select ?? []).flatMap(({ type, order = [] }) => (type === "Provider" ? order : []));
-  const undeclared = named.filter((name) => !providerNames.includes(name)).map((name) => outside(name, ANY, {}));
-  return [...declared, ...undeclared, ...(providers.length === 0 ? [outside(ANY, ANY, {})] : [])];
+  const open = providers.length === 0;
+  const named = (route.select ?? []).flatMap(({ type, order = [] }) => {
+    // An order names providers, workers or models: which, only what is declared can tell.
+    const unknown = order.filter((name) => !providers.some((provider) => provider.name === name));
+    if (type === "Local") return [];
+    return [
+      ...(type === "Provider" || open ? unknown.map((name) => outsider(name, ANY, {}, false)) : []),
+      ...(open ? unknown.map((model) => outsider(ANY, model, {}, false)) : []),
+    ];
+  });
+  return [...declared, ...named, ...(open ? [outsider(ANY, ANY, {}, false)] : [])];
 }
 
-function outside(name: string, model: string, labels: Candidate["labels"]): Candidate {
+function outsider(name: string, model: string, labels: Candidate["labels"], declared: boolean): Outsider {
   return {
     name,
     model,
     labels,
+    declared,
     type: "Provider",
     healthy: true,
     queuedPrompts: undefined,

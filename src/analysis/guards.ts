@@ -22,7 +22,7 @@ export function guardFindings(rules: readonly PlacedRule[], snapshot: Snapshot, 
     rules.flatMap((placed, i) => {
       if (egressOf(placed.rule, snapshot, catalogue) === undefined) return [];
       if (rules.slice(0, i).some((earlier) => ruleHides(earlier.rule, placed.rule, catalogue))) return [];
-      if (closingConditions(placed.rule, catalogue, snapshot).some((condition) => coversTag(condition, tag))) return [];
+      if (closingConditions(placed.rule, snapshot).some((condition) => coversTag(condition, tag))) return [];
       return leak(placed, tag, guard, rules.slice(0, i), snapshot, catalogue);
     }),
   );
@@ -58,7 +58,7 @@ function leak(
 
 /** The tags that a rule keeps inside. */
 function guardedBy({ rule }: PlacedRule, snapshot: Snapshot, catalogue: ModelCatalogue): string[] {
-  const closing = closingConditions(rule, catalogue, snapshot).flatMap((condition) => loneTags(condition));
+  const closing = closingConditions(rule, snapshot).flatMap((condition) => loneTags(condition));
   if (rule.limit !== undefined && rule.route === undefined && rule.reject === undefined) return closing;
   if (rule.reject === undefined && egressOf(rule, snapshot, catalogue) !== undefined) return closing;
   const refused = (rule.matches ?? []).flatMap((match) => loneTags(match));

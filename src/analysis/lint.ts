@@ -16,13 +16,17 @@ export function lint(snapshot: Snapshot, known: KnownNames): Finding[] {
   const { catalogue } = configuration;
   const scopes = scopedRules(snapshot, configuration);
   const guards = [...scopes.values()].flatMap((rules) => guardFindings(rules, snapshot, catalogue));
+  const late = hidden(snapshot, scopes, configuration);
+  const reached = allRules(snapshot).filter(
+    ({ policy, path }) => !late.some((finding) => finding.object === policy && finding.path[2] === path[2]),
+  );
   return unique([
     ...guards,
     ...snapshot.policies.flatMap((policy) => nameFindings(policy, snapshot, catalogue, known)),
-    ...hidden(snapshot, scopes, configuration),
+    ...late,
     ...allRules(snapshot).flatMap(contradictions),
     ...unusedTags(snapshot, configuration),
-    ...allRules(snapshot).flatMap((placed) => leaving(placed, snapshot, configuration)),
+    ...reached.flatMap((placed) => leaving(placed, snapshot, configuration)),
   ]);
 }
 
@@ -36,7 +40,7 @@ function unique(findings: readonly Finding[]): Finding[] {
 
 /** Rules that on every route where they apply come behind one that takes all their requests. */
 function hidden(snapshot: Snapshot, scopes: ScopedRules, { catalogue }: Configuration): Finding[] {
-  return allRules(snapshot).flatMap(({ key, name, policy, path, rule }) => {
+  return allRules(snapshot).flatMap(({ name, policy, path, rule }) => {
     const hiders: PlacedRule[] = [];
     for (const rules of scopes.values()) {
       const place = rules.findIndex((other) => other.policy === policy && other.rule === rule);
@@ -46,7 +50,7 @@ function hidden(snapshot: Snapshot, scopes: ScopedRules, { catalogue }: Configur
       hiders.push(hider);
     }
     const [hider] = hiders;
-    if (hider === undefined || key === "") return [];
+    if (hider === undefined) return [];
     const message = `${name} is never reached: ${hider.name} comes before it and decides on all that it matches`;
     return [{ severity: "warning", code: "rule-hidden", object: policy, path, message } as const];
   });
