@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { keyOf, type Resource } from "../api/resource.ts";
 import { compileConfiguration } from "../handler/configuration.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
-import { egressOf } from "./egress.ts";
+import { destination, egressOf } from "./egress.ts";
 import { allRules } from "./scoped-rules.ts";
 
 /** One difference in what is declared. */
@@ -105,6 +105,6 @@ function waysOut(snapshot: Snapshot): string[] {
     const egress = egressOf(rule, snapshot, catalogue);
     if (egress === undefined) return [];
     const unless = egress.unless.length === 0 ? "" : `, unless (${egress.unless.join(") or (")})`;
-    return [`${key} to ${egress.providers.join(", ")}${unless}`];
+    return [`${key} to ${destination(egress)}${unless}`];
   });
 }

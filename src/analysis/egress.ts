@@ -63,6 +63,11 @@ export function egressOf(rule: PolicyRule, snapshot: Snapshot, catalogue: ModelC
   };
 }
 
+/** Where a way out leads, in words. */
+export function destination({ providers }: Egress): string {
+  return providers.includes(ANY) ? "any provider" : providers.join(", ");
+}
+
 /** The conditions under which nothing leaves by a rule that otherwise lets requests leave; undefined is always. */
 export function closingConditions({ route }: PolicyRule, snapshot: Snapshot): (RequestMatch | undefined)[] {
   return route === undefined ? [] : closedFor(route, outsiders(route, snapshot));

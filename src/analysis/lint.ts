@@ -4,7 +4,7 @@ import { compilePolicies } from "../policy/compile.ts";
 import type { Path } from "../policy/compile-context.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
 import { contradiction, ruleHides } from "./coverage.ts";
-import { egressOf } from "./egress.ts";
+import { destination, egressOf } from "./egress.ts";
 import type { Finding } from "./finding.ts";
 import { guardFindings } from "./guards.ts";
 import { type KnownNames, nameFindings } from "./names.ts";
@@ -98,13 +98,12 @@ function leaving(
 ): Finding[] {
   const egress = egressOf(rule, snapshot, catalogue);
   if (egress === undefined) return [];
-  const { providers, models, when, unless } = egress;
-  const whereto = providers.includes("*") ? "any provider" : providers.join(", ");
+  const { models, when, unless } = egress;
   const what = models.length === 0 ? "requests" : `requests for ${models.join(", ")}`;
   const conditions = [
     when.length === 0 ? "" : `, when ${when.map((one) => `(${one})`).join(" or ")}`,
     unless.length === 0 ? "" : `, unless ${unless.map((one) => `(${one})`).join(" or ")}`,
   ];
-  const message = `${name} lets ${what} leave the cluster to ${whereto}${conditions.join("")}`;
+  const message = `${name} lets ${what} leave the cluster to ${destination(egress)}${conditions.join("")}`;
   return [{ severity: "info", code: "leaves-cluster", object: policy, path: [...path, "route"], message }];
 }

@@ -72,7 +72,10 @@ export function loadTests(
   if (problems.length > 0) {
     return {
       ok: false,
-      problems: problems.map((problem) => ({ ...document.locate(problem.path), message: problemText(problem) })),
+      problems: problems.map((problem) => ({
+        ...document.locate(problem.path, problem.atKey),
+        message: problemText(problem),
+      })),
     };
   }
   const tests = document.value as TestFile;

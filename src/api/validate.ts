@@ -9,6 +9,8 @@ import { suggestion } from "./suggestion.ts";
 export interface Problem {
   path: (string | number)[];
   message: string;
+  /** The field's name is wrong, not its value. */
+  atKey?: true;
 }
 
 const ajv = new Ajv2020({
@@ -104,7 +106,11 @@ function describeErrors(errors: ErrorObject[]): Problem[] {
   const wrongTypes = new Set(meant.filter((error) => error.keyword === "type").map((error) => error.instancePath));
   return meant
     .filter((error) => error.keyword === "type" || !wrongTypes.has(error.instancePath))
-    .map((error) => ({ path: pathOf(error), message: describe(error) }));
+    .map((error) => ({
+      path: pathOf(error),
+      message: describe(error),
+      ...(error.keyword === "additionalProperties" ? { atKey: true } : {}),
+    }));
 }
 
 /** The branch of a union whose type is that of the value. */

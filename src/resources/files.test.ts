@@ -23,7 +23,7 @@ test.each<[name: string, yaml: string, expected: string[]]>([
   [
     "a misspelt field",
     policy("  - name: r\n    route:\n      select: [{ minimise: PredictedTTFT }]"),
-    ["x.yaml:8:28: spec.rules.0.route.select.0.minimise: unknown field `minimise`, did you mean `minimize`?"],
+    ["x.yaml:8:18: spec.rules.0.route.select.0.minimise: unknown field `minimise`, did you mean `minimize`?"],
   ],
   [
     "a wrong value",

@@ -29,7 +29,7 @@ export type SnapshotCheck = (snapshot: Snapshot) => { object: Resource; problem:
 
 interface Placed {
   object: Resource;
-  locate(path: readonly (string | number)[]): Place;
+  locate(path: readonly (string | number)[], atKey?: boolean): Place;
 }
 
 /**
@@ -64,7 +64,7 @@ function readObjects(file: string, placed: Placed[], problems: FileProblem[]): v
     const identity = declaredIdentity(value);
     for (const problem of found)
       problems.push({
-        ...locate(problem.path),
+        ...locate(problem.path, problem.atKey),
         message: problemText(problem),
         ...(identity === undefined ? {} : { object: identity }),
       });

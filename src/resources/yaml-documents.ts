@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Document, isNode, LineCounter, parseAllDocuments } from "yaml";
+import { type Document, isMap, isNode, isScalar, LineCounter, parseAllDocuments } from "yaml";
 
 /** Where something is in a file; `line` and `column` count from 1. */
 export interface Place {
@@ -12,8 +12,11 @@ export interface Place {
 /** One document of a file, with the places of its parts. */
 export interface PlacedDocument {
   readonly value: unknown;
-  /** Where the value at `path` starts, or the closest value above it that the file has. */
-  locate(path: readonly (string | number)[]): Place;
+  /**
+   * Where the value at `path` starts, or the closest value above it that the file has.
+   * @param atKey where its name starts
+   */
+  locate(path: readonly (string | number)[], atKey?: boolean): Place;
 }
 
 export interface ReadDocuments {
@@ -47,13 +50,20 @@ export function readDocuments(file: string): ReadDocuments {
     .filter((document) => document.errors.length === 0 && document.contents !== null)
     .map((document) => ({
       value: document.toJS() as unknown,
-      locate: (path: readonly (string | number)[]) => at(offsetOf(document, path)),
+      locate: (path: readonly (string | number)[], atKey = false) =>
+        at((atKey ? keyOffsetOf(document, path) : undefined) ?? offsetOf(document, path)),
     }));
   return { documents, mistakes };
 }
 
 function firstLine(message: string): string {
   return message.split("\n")[0]?.replace(/ at line \d+.*$/, "") ?? message;
+}
+
+function keyOffsetOf(document: Document, path: readonly (string | number)[]): number | undefined {
+  const parent: unknown = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true);
+  const pair = isMap(parent) ? parent.items.find(({ key }) => isScalar(key) && key.value === path.at(-1)) : undefined;
+  return isScalar(pair?.key) ? pair.key.range?.[0] : undefined;
 }
 
 function offsetOf(document: Document, path: readonly (string | number)[]): number {

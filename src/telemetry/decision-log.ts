@@ -5,7 +5,7 @@ import type { DecisionRecord, OutcomeRecord, Recorder } from "./records.ts";
 /** A line of the decision log: a decision, or what came of one. */
 export type DecisionLogLine = DecisionExplanation | { id: string; outcome: OutcomeRecord };
 
-const BUFFERED_BYTES = 64 << 10;
+const BUFFERED_BYTES = 8 << 10;
 const FLUSH_EVERY_MS = 1000;
 /** Decisions whose outcome is still to be written. */
 const MAX_OPEN = 100_000;

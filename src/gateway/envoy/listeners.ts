@@ -47,6 +47,8 @@ function connectionManager(listener: IrListener, settings: ListenerSettings): Js
   return {
     stat_prefix: "inference",
     use_remote_address: true,
+    // By it a client's request is found again: `kinfctl explain --request-id`.
+    always_set_request_id_in_response: true,
     stream_idle_timeout: "3600s",
     rds: { route_config_name: listener.name, config_source: settings.routesConfig },
     early_header_mutation_extensions: [stripClientHeaders()],
