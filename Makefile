@@ -6,7 +6,7 @@ ENVOY_VERSION := 1.40.0
 OLDER_ENVOYS := 1.36.4 1.38.3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-integration test-vllm lint fmt bench install envoy envoys clean
+.PHONY: help demo test test-unit test-integration test-vllm lint fmt gen bench install envoy envoys clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -26,11 +26,15 @@ test-integration: install envoys ## the tests through real Envoys
 test-vllm: install envoy ## the tests against a real vLLM: VLLM_SERVE='command', given a port as last argument
 	@$(VITEST) --project vllm $(VITEST_FLAGS)
 
-lint: install ## formatting, lint rules, types, import directions, unused code
+lint: install ## formatting, lint rules, types, import directions, unused code, generated files
 	node_modules/.bin/biome ci
 	node_modules/.bin/tsc
 	$(NODE) node_modules/.bin/depcruise src
 	$(NODE) node_modules/.bin/knip
+	$(NODE) scripts/gen/gen.ts --check
+
+gen: install ## write CRDs, JSON Schemas and the reference page anew from src/api
+	@$(NODE) scripts/gen/gen.ts
 
 fmt: install ## format, and mend what can be mended by itself
 	node_modules/.bin/biome check --write

@@ -7,6 +7,14 @@ import { inferenceTenantSpec } from "./inference-tenant.ts";
 /** JSON Schema (draft 2020-12 subset that CRDs share). */
 export type Schema = { readonly [keyword: string]: unknown };
 
+/** A column of `kubectl get`; with `priority: 1` only of `kubectl get -o wide`. */
+export interface Column {
+  name: string;
+  type: "string" | "integer" | "date";
+  jsonPath: string;
+  priority?: 1;
+}
+
 /** A kind of ours: what its objects say, for the CRD and the reference page. */
 export interface KindDefinition {
   kind: string;
@@ -14,8 +22,8 @@ export interface KindDefinition {
   shortName: string;
   description: string;
   spec: TSchema;
-  /** Columns of `kubectl get`, beside name, condition and age. */
-  columns: { name: string; type: "string" | "integer"; jsonPath: string }[];
+  /** Beside name, condition and age. */
+  columns: Column[];
 }
 
 export const KINFERENCE_KINDS: readonly KindDefinition[] = [
@@ -25,10 +33,7 @@ export const KINFERENCE_KINDS: readonly KindDefinition[] = [
     shortName: "ipol",
     description: "Rules that say which requests go where, or are refused.",
     spec: inferencePolicySpec,
-    columns: [
-      { name: "Priority", type: "integer", jsonPath: ".spec.priority" },
-      { name: "Rules", type: "string", jsonPath: ".spec.rules[*].name" },
-    ],
+    columns: [{ name: "Priority", type: "integer", jsonPath: ".spec.priority" }],
   },
   {
     kind: "InferenceProvider",
@@ -39,7 +44,7 @@ export const KINFERENCE_KINDS: readonly KindDefinition[] = [
     columns: [
       { name: "Type", type: "string", jsonPath: ".spec.type" },
       { name: "Region", type: "string", jsonPath: ".spec.region" },
-      { name: "Models", type: "string", jsonPath: ".spec.models[*].name" },
+      { name: "Endpoint", type: "string", jsonPath: ".spec.endpoint", priority: 1 },
     ],
   },
   {
