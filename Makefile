@@ -6,7 +6,7 @@ ENVOY_VERSION := 1.40.0
 OLDER_ENVOYS := 1.36.4 1.38.3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-integration test-vllm lint fmt gen bench install envoy envoys clean
+.PHONY: help demo test test-unit test-integration test-kubernetes test-vllm lint fmt gen bench install envoy envoys clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -22,6 +22,9 @@ test-unit: install ## the tests of the parts, without Envoy
 
 test-integration: install envoys ## the tests through real Envoys
 	@$(VITEST) --project integration $(VITEST_FLAGS)
+
+test-kubernetes: install envoy ## the tests against a real API server, that of $KUBECONFIG (with the CRDs of InferencePool and Gateway API)
+	@$(VITEST) --project kubernetes $(VITEST_FLAGS)
 
 test-vllm: install envoy ## the tests against a real vLLM: VLLM_SERVE='command', given a port as last argument
 	@$(VITEST) --project vllm $(VITEST_FLAGS)

@@ -16,6 +16,15 @@ export default defineConfig({
       },
       {
         test: {
+          name: "kubernetes",
+          include: ["test/kubernetes/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
           name: "vllm",
           include: ["test/vllm/**/*.test.ts"],
           testTimeout: 300_000,

@@ -6,11 +6,6 @@ type Plain = Record<string, unknown>;
 /** The CustomResourceDefinition of a kind, as the API server takes it: a structural schema. */
 export function crdOf({ kind, plural, shortName, description, spec, columns }: KindDefinition): Plain {
   const [group = "", version = ""] = KINFERENCE_API.split("/");
-  const accepted: Column = {
-    name: "Accepted",
-    type: "string",
-    jsonPath: '.status.conditions[?(@.type=="Accepted")].status',
-  };
   const age: Column = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
   return {
     apiVersion: "apiextensions.k8s.io/v1",
@@ -26,7 +21,7 @@ export function crdOf({ kind, plural, shortName, description, spec, columns }: K
           served: true,
           storage: true,
           subresources: { status: {} },
-          additionalPrinterColumns: [...columns, accepted, age],
+          additionalPrinterColumns: [...columns, condition("Accepted"), condition("Programmed"), age],
           schema: {
             openAPIV3Schema: {
               type: "object",
@@ -45,6 +40,11 @@ export function crdOf({ kind, plural, shortName, description, spec, columns }: K
       ],
     },
   };
+}
+
+/** What `kubectl get` shows of a condition. */
+function condition(name: string): Column {
+  return { name, type: "string", jsonPath: `.status.conditions[?(@.type=="${name}")].status` };
 }
 
 /**
@@ -80,11 +80,20 @@ function mapValues<T, U>(object: Record<string, T>, change: (value: T) => U): Re
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
 }
 
-/** Conditions as every Gateway API kind has them (metav1.Condition). */
+/** Conditions as every Gateway API kind has them (metav1.Condition), and what goes on while the newest is broken. */
 const STATUS = {
   type: "object",
   description: "What became of it. Written by the inference handler.",
   properties: {
+    lastGoodVersion: {
+      type: "object",
+      description: "The version that goes on while a newer one is invalid.",
+      required: ["spec"],
+      properties: {
+        generation: { type: "integer", format: "int64", minimum: 0 },
+        spec: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+      },
+    },
     conditions: {
       type: "array",
       maxItems: 8,

@@ -1,8 +1,10 @@
 import type { InferencePolicy, RouteAction } from "../api/inference-policy.ts";
 import type { CandidateMatch, ModelSelector, RequestMatch } from "../api/request-match.ts";
+import { namespaceOf, type Resource } from "../api/resource.ts";
 import { suggestion } from "../api/suggestion.ts";
+import type { Problem } from "../api/validate.ts";
 import type { Path } from "../policy/compile-context.ts";
-import type { ModelCatalogue } from "../policy/model-catalogue.ts";
+import { ModelCatalogue } from "../policy/model-catalogue.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
 import type { Finding, FindingCode } from "./finding.ts";
 
@@ -55,6 +57,17 @@ export function nameFindings(
   return check.findings;
 }
 
+/** Names in policies of things that are declared, and nothing else: workers and their models come and go. */
+export function undeclaredNames(snapshot: Snapshot): { object: Resource; problem: Problem }[] {
+  const catalogue = new ModelCatalogue(snapshot.models);
+  const known = knownNames(snapshot);
+  const certain: readonly FindingCode[] = ["unknown-provider", "unknown-target", "unknown-pool", "unknown-tenant"];
+  return snapshot.policies
+    .flatMap((policy) => nameFindings(policy, snapshot, catalogue, known))
+    .filter(({ code }) => certain.includes(code))
+    .map(({ object, path, message }) => ({ object, problem: { path: [...path], message } }));
+}
+
 class NameCheck {
   readonly findings: Finding[] = [];
   readonly #policy: InferencePolicy;
@@ -100,8 +113,10 @@ class NameCheck {
   targets(): void {
     const { routes, gateways } = this.#snapshot;
     if (routes.length + gateways.length === 0) return;
+    const namespace = namespaceOf(this.#policy);
     this.#policy.spec.targetRefs?.forEach(({ kind, name }, i) => {
-      const names = (kind === "HTTPRoute" ? routes : gateways).map(({ metadata }) => metadata.name);
+      const known = (kind === "HTTPRoute" ? routes : gateways).filter((one) => namespaceOf(one) === namespace);
+      const names = known.map(({ metadata }) => metadata.name);
       this.#name("unknown-target", kind, name, names, ["spec", "targetRefs", i, "name"]);
     });
   }

@@ -54,7 +54,7 @@ export function decideSituation(
   };
   const rules = [...tenantRules(configuration, request), ...scopeOf(configuration, situation.route).rules];
   const decided = decide(rules, facts, configuration.catalogue.resolve(request.askedModel), supply, true);
-  return { decided, decision: decisionInShort(decided, false), untold: [...untold] };
+  return { decided, decision: decisionInShort(decided, true), untold: [...untold] };
 }
 
 const NOBODY: PoolState = {

@@ -19,3 +19,13 @@ export function loadDeclared(flags: ResourceFlags): LoadResult {
 export function problemLines(result: LoadResult): string[] {
   return result.ok ? [] : result.problems.map(formatProblem);
 }
+
+/** A mistake of the user's: its message is all there is to say. */
+export class UsageError extends Error {}
+
+/** As `loadDeclared`; mistakes are thrown for the user. */
+export function declaredOrThrow(flags: ResourceFlags): Extract<LoadResult, { ok: true }> {
+  const declared = loadDeclared(flags);
+  if (!declared.ok) throw new UsageError(problemLines(declared).join("\n"));
+  return declared;
+}

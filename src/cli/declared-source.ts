@@ -1,16 +1,11 @@
 import type { Logger } from "pino";
 import { watchFiles } from "../resources/files.ts";
-import { type ResourceStatus, refusedStatuses, statusesOf } from "../resources/resource-status.ts";
+import { refusedStatuses, statusesOf } from "../resources/resource-status.ts";
 import type { Snapshot } from "../resources/snapshot.ts";
-import { loadDeclared, problemLines, type ResourceFlags } from "./declared-resources.ts";
+import type { DeclaredSource, SnapshotUser } from "../resources/snapshot-user.ts";
+import { declaredOrThrow, loadDeclared, problemLines, type ResourceFlags } from "./declared-resources.ts";
 
 const RESOLVE_EVERY_MS = 30_000;
-
-/** Who uses what is declared. */
-export interface SnapshotUser {
-  apply(snapshot: Snapshot): Promise<unknown>;
-  setStatuses(statuses: readonly ResourceStatus[]): void;
-}
 
 /**
  * Keeps a process on what its files declare. A change that has a mistake anywhere is refused as a whole: the last good
@@ -44,6 +39,22 @@ export function followDeclared(flags: ResourceFlags, first: Snapshot, user: Snap
     close() {
       clearInterval(resolver);
       watcher?.close();
+    },
+  };
+}
+
+/** What files and flags declare. Throws what is wrong with them, for whoever started the process. */
+export function filesSource(flags: ResourceFlags, log: Logger): DeclaredSource {
+  const { snapshot } = declaredOrThrow(flags);
+  let following: { close(): void } | undefined;
+  return {
+    async start(user) {
+      await user.apply(snapshot);
+      user.setStatuses(statusesOf(snapshot));
+      following = followDeclared(flags, snapshot, user, log);
+    },
+    async stop() {
+      following?.close();
     },
   };
 }

@@ -1,13 +1,15 @@
 import { Command, Option } from "commander";
 import { pino } from "pino";
 import { warmUp } from "../handler/warm-up.ts";
+import { buildSnapshot } from "../resources/snapshot.ts";
 import { DEFAULT_SIMULATOR, SimulatedWorker } from "../simulator/worker-server.ts";
-import { loadDeclared, problemLines } from "./declared-resources.ts";
-import { followDeclared } from "./declared-source.ts";
+import { UsageError } from "./declared-resources.ts";
+import { filesSource } from "./declared-source.ts";
 import { addHandlerFlags, type HandlerFlags, handlerSettings } from "./handler-flags.ts";
 import { HandlerProcess } from "./handler-process.ts";
+import { kubernetesSource } from "./kubernetes-source.ts";
 import { collect, parseAddress, parseNumber } from "./options.ts";
-import { type UpFlags, UsageError, up } from "./up.ts";
+import { type UpFlags, up } from "./up.ts";
 
 const log = pino(
   { level: process.env.LOG_LEVEL ?? "info", base: null, timestamp: pino.stdTimeFunctions.isoTime },
@@ -44,32 +46,37 @@ interface ServeFlags extends HandlerFlags {
   extProc: { address: string; port: number };
   admin: { address: string; port: number };
   fallbacks: number;
+  kubernetes?: boolean;
+  namespace?: string;
 }
 
 addHandlerFlags(program.command("serve"))
   .description("run the handler alone, as an endpoint picker (ext_proc) for somebody else's Envoy")
   .requiredOption("--ext-proc <address>", "where Envoy's ext_proc filter connects", parseAddress)
   .addOption(addressOption("--admin", "metrics, live state, health", "127.0.0.1:9090"))
+  .option(
+    "--kubernetes",
+    "take resources from Kubernetes ($KUBECONFIG, or the Pod's own), and write their status there",
+  )
+  .option("--namespace <name>", "with --kubernetes: only this namespace (default: all)")
   .option("--fallbacks <n>", "further endpoints to name, for gateways that take a list", parseNumber, 0)
   .action(async (flags: ServeFlags) => {
-    const declared = loadDeclared(flags);
-    if (!declared.ok) throw new UsageError(problemLines(declared).join("\n"));
+    const source = flags.kubernetes === true ? await kubernetesSource(flags, log) : filesSource(flags, log);
     const handler = new HandlerProcess({
-      snapshot: declared.snapshot,
+      snapshot: buildSnapshot([]),
       log,
       ...handlerSettings(flags, flags.fallbacks),
     });
-    await Promise.all([warmUp(), handler.apply(declared.snapshot)]);
-    const port = await handler.service.listen(flags.extProc.address, flags.extProc.port);
     await handler.serveAdmin(flags.admin.address, flags.admin.port);
-    const following = followDeclared(flags, declared.snapshot, handler, log);
-    handler.setReady(true);
-    process.on("SIGHUP", () => handler.reopenLog());
-    console.log(`ready ${flags.extProc.address}:${port}`);
-    untilSignal(() => {
-      following.close();
-      return handler.close(30_000);
+    untilSignal(async () => {
+      await source.stop();
+      await handler.close(30_000);
     });
+    process.on("SIGHUP", () => handler.reopenLog());
+    await Promise.all([warmUp(), source.start(handler)]);
+    const port = await handler.service.listen(flags.extProc.address, flags.extProc.port);
+    handler.setReady(true);
+    console.log(`ready ${flags.extProc.address}:${port}`);
   });
 
 program

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Snapshot } from "../resources/snapshot.ts";
 import type { Recorder } from "../telemetry/records.ts";
-import { loadDeclared, problemLines } from "./declared-resources.ts";
+import { declaredOrThrow, UsageError } from "./declared-resources.ts";
 import { followDeclared } from "./declared-source.ts";
 import { findEnvoy } from "./find-envoy.ts";
 import { GatewayProcess } from "./gateway-process.ts";
@@ -28,13 +28,9 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-/** A mistake of the user's: its message is all there is to say. */
-export class UsageError extends Error {}
-
 /** Runs gateway, handler and Envoy on this machine until stopped. */
 export async function up(flags: UpFlags, log: Logger, recorder?: Recorder): Promise<Running> {
-  const declared = loadDeclared(flags);
-  if (!declared.ok) throw new UsageError(problemLines(declared).join("\n"));
+  const declared = declaredOrThrow(flags);
   if (declared.snapshot.pools.length === 0)
     throw new UsageError("no workers: give --worker URL, or an InferencePool with -f");
   const handler = new HandlerProcess({

@@ -1,6 +1,7 @@
 import type { Price } from "../api/inference-provider.ts";
 import { parseQuantity } from "../api/quantity.ts";
 import { keyOf, namespaceOf, type Resource } from "../api/resource.ts";
+import type { HTTPRoute } from "../api/standard-kinds.ts";
 import { suggestion } from "../api/suggestion.ts";
 import type { Problem } from "../api/validate.ts";
 import { compileOwnTag, type OwnTag } from "../classify/own-tag.ts";
@@ -16,6 +17,8 @@ import { type Tenant, TenantDirectory, type TenantIdentity } from "../tenancy/te
 export interface Configuration {
   readonly tenants: TenantDirectory;
   readonly providers: readonly Provider[];
+  /** Whether there are to be local workers. */
+  readonly hasPools: boolean;
   readonly catalogue: ModelCatalogue;
   /** What local models cost, where an InferenceModel says so. */
   readonly prices: ReadonlyMap<string, Price>;
@@ -43,6 +46,7 @@ export function compileConfiguration(snapshot: Snapshot, trustedHeaders: readonl
   return {
     tenants: new TenantDirectory(identities, trustedHeaders),
     providers: snapshot.providers.map((provider) => new Provider(provider)),
+    hasPools: snapshot.pools.length > 0,
     catalogue,
     prices: new Map(
       snapshot.models.flatMap(({ metadata, spec }) =>
@@ -60,8 +64,7 @@ function compileScopes(snapshot: Snapshot, policies: readonly CompiledPolicy[]):
   // Requests of no known route meet every policy that is not bound to a route: a guard must not be lost with a name.
   scopes.set("", { rules: rulesOf(policies.filter((policy) => policy.targetRefs.length === 0)), pools: undefined });
   for (const route of snapshot.routes) {
-    const gateways = (route.spec.parentRefs ?? []).map((ref) => ref.name);
-    const applying = policies.filter((policy) => appliesTo(policy, namespaceOf(route), route.metadata.name, gateways));
+    const applying = policies.filter((policy) => appliesTo(policy, route));
     const pools = route.spec.rules.flatMap((rule) =>
       (rule.backendRefs ?? []).map((ref) => `${ref.namespace ?? namespaceOf(route)}/${ref.name}`),
     );
@@ -74,10 +77,17 @@ function rulesOf(policies: readonly CompiledPolicy[]): CompiledRule[] {
   return policies.flatMap((policy) => policy.rules);
 }
 
-function appliesTo(policy: CompiledPolicy, namespace: string, route: string, gateways: readonly string[]): boolean {
-  if (policy.namespace !== namespace) return false;
-  if (policy.targetRefs.length === 0) return true;
-  return policy.targetRefs.some((ref) => (ref.kind === "HTTPRoute" ? ref.name === route : gateways.includes(ref.name)));
+/** A Gateway may be in another namespace than its routes: then it is that namespace's policies that name it. */
+function appliesTo({ namespace, targetRefs }: CompiledPolicy, route: HTTPRoute): boolean {
+  const routeNamespace = namespaceOf(route);
+  if (targetRefs.length === 0) return namespace === routeNamespace;
+  return targetRefs.some(({ kind, name }) =>
+    kind === "HTTPRoute"
+      ? namespace === routeNamespace && name === route.metadata.name
+      : (route.spec.parentRefs ?? []).some(
+          (parent) => parent.name === name && (parent.namespace ?? routeNamespace) === namespace,
+        ),
+  );
 }
 
 function identityOf(resource: Snapshot["tenants"][number], snapshot: Snapshot): TenantIdentity {

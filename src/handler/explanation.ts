@@ -46,7 +46,7 @@ export function explain(
     },
     pools: Object.fromEntries(["", ...pools].map((name) => [name, finder.pool(name === "" ? undefined : name)])),
     candidates: finder.servedModels().flatMap((model) => finder.of(model).map(stateOf)),
-    decision: decisionInShort(decided, head.subset !== undefined),
+    decision: decisionInShort(decided, weighed.modelsKnown),
     rules: decided.trace?.rules ?? [],
     considered: decided.trace?.candidates ?? [],
     notes: decided.decision.notes,
@@ -55,9 +55,9 @@ export function explain(
 
 /**
  * A decision as explanations have it.
- * @param subset whether Envoy allowed only some endpoints
+ * @param modelsKnown whether a model that no candidate serves is one that nobody has
  */
-export function decisionInShort({ decision, model }: Decided<Candidate>, subset: boolean): ExplainedDecision {
+export function decisionInShort({ decision, model }: Decided<Candidate>, modelsKnown: boolean): ExplainedDecision {
   if (decision.kind === "route") {
     const [first, ...rest] = decision.ranking;
     if (first === undefined) throw new Error("a routed request has a candidate");
@@ -65,7 +65,7 @@ export function decisionInShort({ decision, model }: Decided<Candidate>, subset:
     const fallbacks = rest.map((candidate) => candidate.name);
     return { kind: "route", rule, model: first.model, backend: first.name, type: first.type, fallbacks };
   }
-  const { status, code, message } = refusalOf(decision, model, subset);
+  const { status, code, message } = refusalOf(decision, model, modelsKnown);
   return { kind: decision.kind, rule: decision.rule, status, code, message };
 }
 

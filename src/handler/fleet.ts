@@ -44,6 +44,12 @@ export class Fleet {
     await Promise.all(added.map((worker) => this.#watch(worker)));
   }
 
+  /** Whether any worker has told what it serves. */
+  servesModels(): boolean {
+    for (const worker of this.workers.all()) if (worker.models.size > 0) return true;
+    return false;
+  }
+
   stop(): void {
     for (const monitor of this.#monitors.values()) monitor.stop();
   }

@@ -142,7 +142,7 @@ export class InferenceHandler {
     const id = randomUUID();
     if (explains) this.#recorder.explained?.(explain(subject, weighed, id, this.settings.loggedHeaders));
     if (decision.kind !== "route") {
-      const error = refusalOf(decision, request.model, head.subset !== undefined);
+      const error = refusalOf(decision, request.model, weighed.modelsKnown);
       // A name that nobody has must not become a metric label: clients could make any number of them.
       const known = decision.kind !== "empty" || decision.cause !== "unknown-model";
       const headers = decision.kind === "limited" ? limitHeaders(this.#limiter, decision.charge) : {};

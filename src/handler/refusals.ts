@@ -11,12 +11,12 @@ type Refusal = Exclude<PolicyDecision<Candidate>, { kind: "route" }>;
 /**
  * The client's error for a decision that routes nowhere.
  * @param model as the client asked for it
- * @param subset whether Envoy allowed only some endpoints: then a model that none of them has is no unknown one
+ * @param modelsKnown whether a model that no candidate serves is one that nobody has
  */
-export function refusalOf(decision: Refusal, model: string, subset: boolean): RequestError {
+export function refusalOf(decision: Refusal, model: string, modelsKnown: boolean): RequestError {
   if (decision.kind === "reject") return rejection(decision.reject);
   if (decision.kind === "limited") return limitReached(decision.charge, decision.retryAfterMs);
-  return refusalFor(subset && decision.cause === "unknown-model" ? "unhealthy" : decision.cause, model);
+  return refusalFor(!modelsKnown && decision.cause === "unknown-model" ? "unhealthy" : decision.cause, model);
 }
 
 function limitReached({ limit, subject }: Charge, retryAfterMs: number): RequestError {

@@ -42,6 +42,8 @@ export interface Weighed {
   readonly decided: Decided<BackendCandidate>;
   /** Limits that were found to be reached. */
   readonly exceeded: readonly string[];
+  /** Whether all models are known: not when Envoy allows some endpoints alone, nor when no worker has told of its own. */
+  readonly modelsKnown: boolean;
 }
 
 export function subjectOf(
@@ -85,5 +87,11 @@ export function weigh(subject: Subject, moment: Moment, traced: boolean): Weighe
   const facts = factsOf(head, request, tenant, finder, tags, moment.epochMs);
   const own = configuration.tenantRules(tenant);
   const rules = own.length === 0 ? scope.rules : [...own, ...scope.rules];
-  return { finder, facts, decided: decide(rules, facts, models, finder, traced), exceeded };
+  return {
+    finder,
+    facts,
+    decided: decide(rules, facts, models, finder, traced),
+    exceeded,
+    modelsKnown: head.subset === undefined && (!configuration.hasPools || moment.fleet.servesModels()),
+  };
 }

@@ -1,0 +1,128 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { CoreV1Api, CustomObjectsApi, KubeConfig, PatchStrategy, setHeaderOptions } from "@kubernetes/client-node";
+import { parse } from "yaml";
+import type { Resource } from "../../src/api/resource.ts";
+import { KINFERENCE_KINDS } from "../../src/api/schemas.ts";
+import type { StoredStatus } from "../../src/resources/kubernetes/conditions.ts";
+import { eventually } from "../support/stack.ts";
+
+const CRDS = new URL("../../deploy/kinference-crds/templates/", import.meta.url);
+/** As plain objects: the client's own type of a definition loses fields on the way. */
+const DEFINITIONS = { group: "apiextensions.k8s.io", version: "v1", plural: "customresourcedefinitions" };
+const PLURALS = new Map([
+  ...KINFERENCE_KINDS.map(({ kind, plural }) => [kind, plural] as const),
+  ["InferencePool", "inferencepools"] as const,
+]);
+
+/** The API server of `$KUBECONFIG`, as a user of it sees it. Each test has a namespace of its own. */
+export class ApiServer {
+  readonly core: CoreV1Api;
+  readonly #custom: CustomObjectsApi;
+
+  constructor() {
+    if (process.env.KUBECONFIG === undefined) throw new Error("set KUBECONFIG to that of a cluster for tests");
+    const config = new KubeConfig();
+    config.loadFromDefault();
+    this.core = config.makeApiClient(CoreV1Api);
+    this.#custom = config.makeApiClient(CustomObjectsApi);
+  }
+
+  /** Applies the CRDs of the chart, and waits until they are served. */
+  async applyDefinitions(): Promise<void> {
+    for (const file of readdirSync(CRDS)) {
+      const crd = parse(readFileSync(new URL(file, CRDS), "utf8")) as Resource;
+      const { name } = crd.metadata;
+      const there = (await this.#custom.getClusterCustomObject({ ...DEFINITIONS, name }).catch(() => undefined)) as
+        | Resource
+        | undefined;
+      if (there === undefined) await this.#custom.createClusterCustomObject({ ...DEFINITIONS, body: crd });
+      else {
+        const { resourceVersion } = there.metadata;
+        const body = { ...crd, metadata: { ...crd.metadata, resourceVersion } };
+        await this.#custom.replaceClusterCustomObject({ ...DEFINITIONS, name, body });
+      }
+      await eventually(async () => {
+        const found: unknown = await this.#custom.getClusterCustomObject({ ...DEFINITIONS, name });
+        const { conditions = [] } = (found as { status?: StoredStatus }).status ?? {};
+        return conditions.some(({ type, status }) => type === "Established" && status === "True");
+      });
+    }
+  }
+
+  async createNamespace(): Promise<string> {
+    const { metadata } = await this.core.createNamespace({ body: { metadata: { generateName: "kinference-test-" } } });
+    const name = metadata?.name ?? "";
+    // A bare API server has no controller that makes the account which every Pod needs.
+    const account = { namespace: name, body: { metadata: { name: "default" } } };
+    await this.core.createNamespacedServiceAccount(account).catch(() => undefined);
+    return name;
+  }
+
+  async deleteNamespace(name: string): Promise<void> {
+    await this.core.deleteNamespace({ name });
+  }
+
+  /** Creates or replaces an object, with strict validation as kubectl asks for. Throws the API server's message. */
+  async apply(namespace: string, object: unknown): Promise<void> {
+    const { apiVersion, kind, metadata } = object as Resource;
+    const [group = "", version = ""] = apiVersion.split("/");
+    const { name } = metadata;
+    const at = { group, version, plural: PLURALS.get(kind) ?? "", namespace, fieldValidation: "Strict" };
+    const there = (await this.#custom.getNamespacedCustomObject({ ...at, name }).catch(() => undefined)) as
+      | Resource
+      | undefined;
+    const resourceVersion = there?.metadata.resourceVersion;
+    const body = { ...(object as object), metadata: { ...metadata, namespace, ...(there ? { resourceVersion } : {}) } };
+    try {
+      if (there === undefined) await this.#custom.createNamespacedCustomObject({ ...at, body });
+      else await this.#custom.replaceNamespacedCustomObject({ ...at, name, body });
+    } catch (error) {
+      const { body } = error as { body?: string };
+      throw new Error((JSON.parse(body ?? "{}") as { message?: string }).message ?? String(error));
+    }
+  }
+
+  async get(namespace: string, kind: string, name: string): Promise<Resource & { status?: StoredStatus }> {
+    const found: unknown = await this.#custom.getNamespacedCustomObject({
+      group: "kinference.buoyant.io",
+      version: "v1alpha1",
+      plural: PLURALS.get(kind) ?? "",
+      namespace,
+      name,
+    });
+    return found as Resource & { status?: StoredStatus };
+  }
+
+  /** The conditions of an object, `TYPE=STATUS (REASON)`, once they are about its newest generation. */
+  async conditions(namespace: string, kind: string, name: string): Promise<string[]> {
+    let seen: string[] = [];
+    await eventually(async () => {
+      const { metadata, status } = await this.get(namespace, kind, name);
+      const conditions = status?.conditions ?? [];
+      seen = conditions.map(({ type, status, reason }) => `${type}=${status} (${reason})`);
+      return conditions.length > 0 && conditions.every((one) => one.observedGeneration === metadata.generation);
+    });
+    return seen;
+  }
+
+  async message(namespace: string, kind: string, name: string, condition: string): Promise<string> {
+    const { status } = await this.get(namespace, kind, name);
+    return status?.conditions?.find(({ type }) => type === condition)?.message ?? "";
+  }
+
+  /** A Pod as the kubelet would report it: no node is needed. */
+  async runningPod(namespace: string, name: string, labels: Record<string, string>, podIP: string): Promise<void> {
+    const containers = [{ name: "vllm", image: "vllm" }];
+    await this.core.createNamespacedPod({ namespace, body: { metadata: { name, labels }, spec: { containers } } });
+    await this.podReady(namespace, name, true, podIP);
+  }
+
+  async podReady(namespace: string, name: string, ready: boolean, podIP: string): Promise<void> {
+    const conditions = [{ type: "Ready", status: ready ? "True" : "False" }];
+    const body = { status: { phase: "Running", podIP, podIPs: [{ ip: podIP }], conditions } };
+    await this.core.patchNamespacedPodStatus(
+      { namespace, name, body },
+      setHeaderOptions("Content-Type", PatchStrategy.StrategicMergePatch),
+    );
+  }
+}
