@@ -6,7 +6,7 @@ ENVOY_VERSION := 1.40.0
 OLDER_ENVOYS := 1.36.4 1.38.3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit test-integration test-kubernetes test-vllm lint fmt gen bench install envoy envoys clean
+.PHONY: help demo test test-unit test-integration test-kubernetes test-vllm lint fmt gen bench bench-policies install envoy envoys clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -44,6 +44,9 @@ fmt: install ## format, and mend what can be mended by itself
 
 bench: install envoy ## full rate through the whole stack (DURATION=60 seconds): failures, memory, latency
 	@$(NODE) benchmarks/full-rate.ts --seconds $(or $(DURATION),60)
+
+bench-policies: install ## a decision under 200 rules (RULES=n), beside CEL and a literal evaluator
+	@$(NODE) benchmarks/policy-evaluation.ts --rules $(or $(RULES),200)
 
 install: node_modules/.installed ## npm packages, Node among them
 

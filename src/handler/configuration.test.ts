@@ -9,11 +9,14 @@ const policy = (name: string, namespace: string, more: Partial<InferencePolicy["
   metadata: { name, namespace },
   spec: { rules: [{ name: "r", reject: { message: "no" } }], ...more },
 });
-const route = (name: string, namespace: string, gateway: string) => ({
+const route = (name: string, namespace: string, gateway: string, gatewayNamespace?: string) => ({
   apiVersion: "gateway.networking.k8s.io/v1",
   kind: "HTTPRoute",
   metadata: { name, namespace },
-  spec: { parentRefs: [{ name: gateway }], rules: [{ backendRefs: [{ kind: "InferencePool", name: "pool" }] }] },
+  spec: {
+    parentRefs: [{ name: gateway, ...(gatewayNamespace === undefined ? {} : { namespace: gatewayNamespace }) }],
+    rules: [{ backendRefs: [{ kind: "InferencePool", name: "pool" }] }],
+  },
 });
 
 test("a tag that nothing computes is a mistake, with its place", () => {
@@ -44,7 +47,9 @@ describe("which policies apply to a route", () => {
       policy("this-route", "team", { targetRefs: [{ kind: "HTTPRoute", name: "chat" }] }),
       policy("this-gateway", "team", { targetRefs: [{ kind: "Gateway", name: "public" }] }),
       policy("another-route", "team", { targetRefs: [{ kind: "HTTPRoute", name: "batch" }] }),
+      policy("its-own-gateway", "infra", { targetRefs: [{ kind: "Gateway", name: "public" }] }),
       route("chat", "team", "public"),
+      route("far", "team", "public", "infra"),
     ]),
   );
   const rulesOf = (name: string) => configuration.scopes.get(name)?.rules.map((rule) => rule.name.replace("/r", ""));
@@ -52,6 +57,10 @@ describe("which policies apply to a route", () => {
   test("those of its namespace without targets, and those that name it or its gateway", () => {
     expect(rulesOf("team/chat")).toEqual(["all", "this-gateway", "this-route"]);
     expect(configuration.scopes.get("team/chat")?.pools).toEqual(new Set(["team/pool"]));
+  });
+
+  test("a Gateway's own policies apply to routes of other namespaces that hang on it", () => {
+    expect(rulesOf("team/far")).toEqual(["its-own-gateway", "all"]);
   });
 
   test("a request of no known route meets every policy without targets: no guard is lost with a name", () => {
