@@ -1,11 +1,22 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { CoreV1Api, CustomObjectsApi, KubeConfig, PatchStrategy, setHeaderOptions } from "@kubernetes/client-node";
-import { parse } from "yaml";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  CoreV1Api,
+  CustomObjectsApi,
+  KubeConfig,
+  PatchStrategy,
+  RbacAuthorizationV1Api,
+  setHeaderOptions,
+  type V1ClusterRole,
+} from "@kubernetes/client-node";
+import { parse, parseAllDocuments } from "yaml";
 import type { Resource } from "../../src/api/resource.ts";
 import { KINFERENCE_KINDS } from "../../src/api/schemas.ts";
 import type { StoredStatus } from "../../src/resources/kubernetes/conditions.ts";
 import { eventually } from "../support/stack.ts";
 
+const RBAC = new URL("../../deploy/kubernetes/rbac.yaml", import.meta.url);
 const CRDS = new URL("../../deploy/kinference-crds/templates/", import.meta.url);
 /** As plain objects: the client's own type of a definition loses fields on the way. */
 const DEFINITIONS = { group: "apiextensions.k8s.io", version: "v1", plural: "customresourcedefinitions" };
@@ -18,13 +29,15 @@ const PLURALS = new Map([
 export class ApiServer {
   readonly core: CoreV1Api;
   readonly #custom: CustomObjectsApi;
+  readonly #rbac: RbacAuthorizationV1Api;
+  readonly #config = new KubeConfig();
 
   constructor() {
     if (process.env.KUBECONFIG === undefined) throw new Error("set KUBECONFIG to that of a cluster for tests");
-    const config = new KubeConfig();
-    config.loadFromDefault();
-    this.core = config.makeApiClient(CoreV1Api);
-    this.#custom = config.makeApiClient(CustomObjectsApi);
+    this.#config.loadFromDefault();
+    this.core = this.#config.makeApiClient(CoreV1Api);
+    this.#custom = this.#config.makeApiClient(CustomObjectsApi);
+    this.#rbac = this.#config.makeApiClient(RbacAuthorizationV1Api);
   }
 
   /** Applies the CRDs of the chart, and waits until they are served. */
@@ -58,8 +71,36 @@ export class ApiServer {
     return name;
   }
 
+  /**
+   * The file of a kubeconfig for an account that may do in the namespace what the shipped role allows, and no more.
+   * Proves that the role suffices.
+   */
+  async handlerAccount(namespace: string): Promise<string> {
+    const documents = parseAllDocuments(readFileSync(RBAC, "utf8")).map((document) => document.toJS() as V1ClusterRole);
+    const role = documents.find(({ kind }) => kind === "ClusterRole");
+    const name = `kinference-${namespace}`;
+    const body = { ...role, metadata: { name } };
+    await this.#rbac.createClusterRole({ body });
+    const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name };
+    const subjects = [{ kind: "ServiceAccount", name: "default", namespace }];
+    await this.#rbac.createNamespacedRoleBinding({ namespace, body: { metadata: { name }, roleRef, subjects } });
+    const { status } = await this.core.createNamespacedServiceAccountToken({
+      namespace,
+      name: "default",
+      body: { spec: { audiences: [], expirationSeconds: 3600 } },
+    });
+    const config = new KubeConfig();
+    const cluster = this.#config.getCurrentCluster();
+    if (cluster === null) throw new Error("the kubeconfig has no cluster");
+    config.loadFromClusterAndUser(cluster, { name: "handler", token: status?.token ?? "" });
+    const file = join(mkdtempSync(join(tmpdir(), "kinference-account-")), "kubeconfig");
+    writeFileSync(file, config.exportConfig());
+    return file;
+  }
+
   async deleteNamespace(name: string): Promise<void> {
     await this.core.deleteNamespace({ name });
+    await this.#rbac.deleteClusterRole({ name: `kinference-${name}` }).catch(() => undefined);
   }
 
   /** Creates or replaces an object, with strict validation as kubectl asks for. Throws the API server's message. */

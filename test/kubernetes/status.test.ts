@@ -18,11 +18,13 @@ class Handler {
   readonly log: { level: number; msg: string; object?: string }[] = [];
   readonly #extProc: number;
   readonly #namespace: string;
+  readonly #kubeconfig: string;
   #process: ChildProcess | undefined;
 
-  constructor(namespace: string, admin: number, extProc: number) {
+  constructor(namespace: string, kubeconfig: string, admin: number, extProc: number) {
     this.admin = `http://127.0.0.1:${admin}`;
     this.#namespace = namespace;
+    this.#kubeconfig = kubeconfig;
     this.#extProc = extProc;
   }
 
@@ -32,7 +34,7 @@ class Handler {
     const child = spawn(
       `${BIN}kinference`,
       ["serve", ...flags, "--ext-proc", `127.0.0.1:${this.#extProc}`, "--admin", address],
-      { stdio: ["ignore", "pipe", "pipe"] },
+      { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, KUBECONFIG: this.#kubeconfig } },
     );
     this.#process = child;
     createInterface(child.stderr).on("line", (line) => this.log.push(JSON.parse(line)));
@@ -81,7 +83,7 @@ beforeEach(async () => {
   await api.apply(namespace, pool());
   await api.runningPod(namespace, "vllm-0", { app: "vllm" }, "127.0.0.1");
   const extProc = await freePort();
-  handler = new Handler(namespace, await freePort(), extProc);
+  handler = new Handler(namespace, await api.handlerAccount(namespace), await freePort(), extProc);
   await handler.start();
   const listen = await freePort();
   envoy = await startForeignEnvoy(envoyPath("1.40"), listen, extProc);
@@ -89,6 +91,8 @@ beforeEach(async () => {
   await eventually(async () => (await ask("hello")).status === 200);
 });
 afterEach(async () => {
+  // What the role does not allow would be in the log.
+  expect(handler.log.filter(({ msg }) => /cannot be/.test(msg))).toEqual([]);
   await envoy?.stop();
   await handler?.stop();
   await api.deleteNamespace(namespace);
