@@ -1,4 +1,5 @@
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -62,6 +63,12 @@ export class ApiServer {
     }
   }
 
+  /** Host and port. */
+  get address(): { host: string; port: number } {
+    const { hostname, port } = new URL(this.#config.getCurrentCluster()?.server ?? "");
+    return { host: hostname, port: Number(port || 443) };
+  }
+
   async createNamespace(): Promise<string> {
     const { metadata } = await this.core.createNamespace({ body: { metadata: { generateName: "kinference-test-" } } });
     const name = metadata?.name ?? "";
@@ -74,8 +81,9 @@ export class ApiServer {
   /**
    * The file of a kubeconfig for an account that may do in the namespace what the shipped role allows, and no more.
    * Proves that the role suffices.
+   * @param server another URL by which the API server is reached
    */
-  async handlerAccount(namespace: string): Promise<string> {
+  async handlerAccount(namespace: string, server: string): Promise<string> {
     const documents = parseAllDocuments(readFileSync(RBAC, "utf8")).map((document) => document.toJS() as V1ClusterRole);
     const role = documents.find(({ kind }) => kind === "ClusterRole");
     const name = `kinference-${namespace}`;
@@ -92,7 +100,10 @@ export class ApiServer {
     const config = new KubeConfig();
     const cluster = this.#config.getCurrentCluster();
     if (cluster === null) throw new Error("the kubeconfig has no cluster");
-    config.loadFromClusterAndUser(cluster, { name: "handler", token: status?.token ?? "" });
+    const { hostname } = new URL(cluster.server);
+    // A certificate is checked for the server's own name; an address cannot be one.
+    const reached = { ...cluster, server, ...(isIP(hostname) === 0 ? { tlsServerName: hostname } : {}) };
+    config.loadFromClusterAndUser(reached, { name: "handler", token: status?.token ?? "" });
     const file = join(mkdtempSync(join(tmpdir(), "kinference-account-")), "kubeconfig");
     writeFileSync(file, config.exportConfig());
     return file;

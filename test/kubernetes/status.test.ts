@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { parse } from "yaml";
 import type { EnvoyProcess } from "../../src/gateway/envoy/process.ts";
+import { BreakableProxy } from "../support/breakable-proxy.ts";
 import { startForeignEnvoy } from "../support/foreign-envoy.ts";
 import { freePort } from "../support/ports.ts";
 import { chat, envoyPath, eventually, type Reply, startWorker, type TestWorker } from "../support/stack.ts";
@@ -71,6 +72,8 @@ let namespace: string;
 let handler: Handler;
 let envoy: EnvoyProcess;
 let url: string;
+/** Between the handler and the API server. */
+let connection: BreakableProxy;
 
 beforeAll(async () => {
   await api.applyDefinitions();
@@ -83,7 +86,9 @@ beforeEach(async () => {
   await api.apply(namespace, pool());
   await api.runningPod(namespace, "vllm-0", { app: "vllm" }, "127.0.0.1");
   const extProc = await freePort();
-  handler = new Handler(namespace, await api.handlerAccount(namespace), await freePort(), extProc);
+  connection = new BreakableProxy(api.address);
+  const account = await api.handlerAccount(namespace, `https://127.0.0.1:${await connection.listen()}`);
+  handler = new Handler(namespace, account, await freePort(), extProc);
   await handler.start();
   const listen = await freePort();
   envoy = await startForeignEnvoy(envoyPath("1.40"), listen, extProc);
@@ -91,10 +96,9 @@ beforeEach(async () => {
   await eventually(async () => (await ask("hello")).status === 200);
 });
 afterEach(async () => {
-  // What the role does not allow would be in the log.
-  expect(handler.log.filter(({ msg }) => /cannot be/.test(msg))).toEqual([]);
   await envoy?.stop();
   await handler?.stop();
+  connection?.close();
   await api.deleteNamespace(namespace);
 });
 
@@ -244,6 +248,26 @@ test("workers are the ready Pods that the pool selects", async () => {
   await api.runningPod(namespace, "other", { app: "other" }, "127.0.0.2");
   const reply = await ask("who serves");
   expect(reply.headers.get("x-kinference-worker")).toBe("vllm-0");
+});
+
+test("without the API server what was seen last stays in force; what changed meanwhile is taken over after it", async () => {
+  await api.apply(namespace, policy(GUARD));
+  await api.conditions(namespace, "InferencePolicy", "guard");
+  connection.cut();
+  await eventually(() => handler.log.some(({ msg }) => msg.startsWith("cannot be watched")));
+  expect(refusal(await ask("guarded all the same"))).toEqual(REFUSED);
+  await api.apply(namespace, policy(GUARD.replace("not this model", "another word")));
+  await api.apply(namespace, { ...policy(BROKEN), metadata: { name: "late" } });
+  connection.mend();
+  await eventually(async () => refusal(await ask("again")).message === "another word", 20_000);
+  expect((await api.conditions(namespace, "InferencePolicy", "guard")).at(-1)).toBe("Programmed=True (Programmed)");
+  expect((await api.conditions(namespace, "InferencePolicy", "late")).at(-1)).toBe("Programmed=False (Invalid)");
+});
+
+test("the shipped role allows all that the handler does", async () => {
+  await api.apply(namespace, policy(GUARD));
+  await api.conditions(namespace, "InferencePolicy", "guard");
+  expect(handler.log.filter(({ level }) => level >= 40)).toEqual([]);
 });
 
 test("a status is written once, not over and over", async () => {
