@@ -10,5 +10,7 @@ export interface ClassifiedText {
 export interface Classifier {
   /** The tags it can give. */
   readonly tags: readonly string[];
+  /** Does at once what would take long at the first request. */
+  prepare?(): void;
   classify(text: ClassifiedText): ReadonlySet<string>;
 }

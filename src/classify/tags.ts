@@ -16,6 +16,12 @@ export const CLASSIFIERS: readonly Classifier[] = [
 /** Every tag that a policy may ask for without defining it. */
 export const BUILT_IN_TAGS: readonly string[] = CLASSIFIERS.flatMap((classifier) => classifier.tags);
 
+/** To be called when policies that ask for these tags come into use. */
+export function prepareClassifiers(usedTags: Iterable<string>): void {
+  const used = new Set(usedTags);
+  for (const { tags, prepare } of CLASSIFIERS) if (tags.some((tag) => used.has(tag))) prepare?.();
+}
+
 /** The tags that policies define, each under an id of its own: two policies may mean different things by one name. */
 export type OwnTags = ReadonlyMap<string, OwnTag>;
 const NO_OWN_TAGS: OwnTags = new Map();

@@ -5,7 +5,7 @@ import type { HTTPRoute } from "../api/standard-kinds.ts";
 import { suggestion } from "../api/suggestion.ts";
 import type { Problem } from "../api/validate.ts";
 import { compileOwnTag, type OwnTag } from "../classify/own-tag.ts";
-import { BUILT_IN_TAGS, type OwnTags } from "../classify/tags.ts";
+import { BUILT_IN_TAGS, type OwnTags, prepareClassifiers } from "../classify/tags.ts";
 import { type CompiledPolicy, type CompiledRule, compilePolicies } from "../policy/compile.ts";
 import { ownTagId } from "../policy/compile-context.ts";
 import { ModelCatalogue } from "../policy/model-catalogue.ts";
@@ -41,6 +41,7 @@ export interface RouteScope {
 export function compileConfiguration(snapshot: Snapshot, trustedHeaders: readonly string[] = []): Configuration {
   const catalogue = new ModelCatalogue(snapshot.models);
   const policies = compilePolicies(snapshot.policies, catalogue);
+  prepareClassifiers(policies.flatMap(({ usedTags }) => usedTags.map(({ tag }) => tag)));
   const identities = snapshot.tenants.map((tenant) => identityOf(tenant, snapshot));
   const tenantRules = new Map(identities.map(({ tenant }) => [tenant.name, limitsAsRules(tenant)]));
   return {
