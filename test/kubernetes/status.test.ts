@@ -270,6 +270,15 @@ test("the shipped role allows all that the handler does", async () => {
   expect(handler.log.filter(({ level }) => level >= 40)).toEqual([]);
 });
 
+test("a pool whose Pods cannot be listed holds up nothing else", async () => {
+  // The API server takes any text as a label's name here, and refuses to look for it.
+  const spec = { ...pool().spec, selector: { matchLabels: { "not a label": "x" } } };
+  await api.apply(namespace, { ...pool(), metadata: { name: "odd" }, spec });
+  await eventually(() => handler.log.some(({ level, msg }) => level === 40 && msg.startsWith("cannot be watched")));
+  await api.apply(namespace, policy(GUARD));
+  await eventually(async () => (await ask("guarded")).status === 403);
+});
+
 test("a status is written once, not over and over", async () => {
   await api.apply(namespace, policy(GUARD));
   await api.conditions(namespace, "InferencePolicy", "guard");

@@ -29,6 +29,7 @@ export class Collection {
   readonly #events: CollectionEvents;
   readonly #watch: ListWatch<Stored>;
   #listed = false;
+  #failing = false;
   #stopped = false;
   #retryMs = FIRST_RETRY_MS;
   #retry: NodeJS.Timeout | undefined;
@@ -75,6 +76,11 @@ export class Collection {
     return this.#listed;
   }
 
+  /** Whether its objects are about to be seen: not yet listed, and nothing has gone wrong. */
+  get expected(): boolean {
+    return !this.#listed && !this.#failing;
+  }
+
   objects(): readonly StoredObject[] {
     return this.#watch.list();
   }
@@ -82,6 +88,7 @@ export class Collection {
   #connected(): void {
     if (this.#stopped) return;
     this.#retryMs = FIRST_RETRY_MS;
+    this.#failing = false;
     this.#listed = true;
     this.#events.changed();
   }
@@ -91,7 +98,10 @@ export class Collection {
     if (this.#kind.optional && statusOf(error) === 404) {
       if (!this.#listed) this.#connected();
       this.#retryMs = LONGEST_RETRY_MS;
-    } else this.#events.failed(reasonOf(error), this.#retryMs);
+    } else {
+      this.#failing = true;
+      this.#events.failed(reasonOf(error), this.#retryMs);
+    }
     this.#retry = setTimeout(() => this.start(), this.#retryMs).unref();
     this.#retryMs = Math.min(LONGEST_RETRY_MS, this.#retryMs * 2);
   }

@@ -54,6 +54,8 @@ export class KubernetesSource implements DeclaredSource {
   /** What was last written, by uid. */
   readonly #written = new Map<string, StoredStatus>();
   readonly #failing = new Set<string>();
+  /** All that was declared at the start has been seen. */
+  #complete = false;
   #lastGood: Accepted["lastGood"] = new Map();
   #settling: NodeJS.Timeout | undefined;
   #user: SnapshotUser | undefined;
@@ -104,6 +106,7 @@ export class KubernetesSource implements DeclaredSource {
       failed: (reason, retryMs) => {
         this.#failing.add(kind.kind);
         log.warn({ kind: kind.kind, reason, retryMs }, "cannot be watched; what was seen last stays in use");
+        this.#settle();
       },
     });
   }
@@ -117,7 +120,10 @@ export class KubernetesSource implements DeclaredSource {
 
   #changed(): void {
     this.#watchPods();
-    if (![...this.#collections(), ...this.#pods.values()].every((collection) => collection.listed)) return;
+    const all = [...this.#collections(), ...this.#pods.values()];
+    // At first nothing may be missing. Later a pool whose Pods cannot be listed must not hold up what else changes.
+    if (all.some((collection) => (this.#complete ? collection.expected : !collection.listed))) return;
+    this.#complete = true;
     this.#use(this.#accept());
   }
 
