@@ -2,9 +2,9 @@ import { deflateSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { world } from "../../test/support/policy-generators.ts";
+import { stillFleet } from "../../test/support/still-fleet.ts";
 import { buildSnapshot } from "../resources/snapshot.ts";
-import { DEFAULT_MONITOR } from "../workers/worker-monitor.ts";
-import { Fleet } from "./fleet.ts";
+import { recordToAll } from "../telemetry/recent-decisions.ts";
 import { InferenceHandler } from "./handler.ts";
 import { ALONE, DEFAULT_HANDLER } from "./settings.ts";
 
@@ -83,19 +83,12 @@ const path = fc.oneof(
 test("whatever is sent, under whatever policies: one verdict, and nothing stays reserved", {
   timeout: 600_000,
 }, async () => {
-  const fleet = new Fleet(
-    async () => ({ status: 500, body: "" }),
-    () => performance.now(),
-    DEFAULT_MONITOR,
-    () => {},
-  );
-  await fleet.replace([1, 2].map((i) => ({ address: `10.0.0.${i}:8000`, name: `w${i}`, pool: "default/pool" })));
-  fleet.stop();
+  const fleet = await stillFleet(2, "default/pool", () => performance.now());
   for (const worker of fleet.workers.all()) {
     worker.healthy = true;
     worker.models = new Map(MODELS.map((model) => [model, { maxModelLen: 4096 }]));
   }
-  const nobody = { decided() {}, ended() {}, refused() {}, explained() {} };
+  const nobody = recordToAll([]);
   const seen = { forward: 0, pass: 0, answer: 0 };
   await fc.assert(
     fc.asyncProperty(

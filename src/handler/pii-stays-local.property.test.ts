@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { parse } from "yaml";
+import { stillFleet } from "../../test/support/still-fleet.ts";
 import type { InferencePolicy } from "../api/inference-policy.ts";
 import type { Resource } from "../api/resource.ts";
 import { piiClassifier } from "../classify/pii.ts";
 import { buildSnapshot } from "../resources/snapshot.ts";
-import { DEFAULT_MONITOR } from "../workers/worker-monitor.ts";
-import { Fleet } from "./fleet.ts";
+import { recordToAll } from "../telemetry/recent-decisions.ts";
 import { InferenceHandler, type Verdict } from "./handler.ts";
 import type { RequestHead } from "./request-head.ts";
 import { ALONE, DEFAULT_HANDLER, type Surroundings } from "./settings.ts";
@@ -169,13 +169,8 @@ async function classify(): Promise<unknown> {
 }
 
 const surroundings: Surroundings = { ...ALONE, now: () => nowMs, postJson: classify, explains: () => current.explains };
-const nobody = { decided() {}, ended() {}, refused() {}, explained() {} };
-const fleet = new Fleet(
-  async () => ({ status: 500, body: "" }),
-  () => nowMs,
-  DEFAULT_MONITOR,
-  () => {},
-);
+const nobody = recordToAll([]);
+const fleet = await stillFleet(3, "inference/pool", () => nowMs);
 
 /** The fleet as the faults have it: the monitors are stopped, nothing else changes it. */
 function arrange({ workers, stale }: Faults): void {
@@ -242,10 +237,6 @@ const handlers = [shared, remote].map(
     new InferenceHandler(buildSnapshot([policy, provider, pool]), fleet, nobody, surroundings, DEFAULT_HANDLER),
 );
 
-beforeAll(async () => {
-  await fleet.replace([1, 2, 3].map((i) => ({ address: `10.0.0.${i}:8000`, name: `w${i}`, pool: "inference/pool" })));
-  fleet.stop();
-});
 afterEach(() => vi.restoreAllMocks());
 
 test("without a mark and without faults the provider comes first, so that there is something to be kept in", async () => {

@@ -1,6 +1,7 @@
 import http2 from "node:http2";
 import { OBSERVE_METADATA } from "../api/wire.ts";
 import { buildSnapshot } from "../resources/snapshot.ts";
+import { recordToAll } from "../telemetry/recent-decisions.ts";
 import { DEFAULT_MONITOR } from "../workers/worker-monitor.ts";
 import { BODY_MODE, EXT_PROC_METHOD, encodeRequest, type ProcessingRequest } from "./ext-proc/messages.ts";
 import { Fleet } from "./fleet.ts";
@@ -11,7 +12,6 @@ import { ALONE, DEFAULT_HANDLER } from "./settings.ts";
 
 const CHUNKS = 20;
 const CONCURRENT = 8;
-const NOBODY = { decided() {}, ended() {}, refused() {} };
 
 /**
  * Sends requests through a handler of its own, over loopback, so that the first real ones already meet compiled code:
@@ -27,7 +27,7 @@ export async function warmUp(requests = 600): Promise<void> {
     () => {},
   );
   await fleet.replace([1, 2].map((i) => ({ address: `127.0.0.1:${i}`, name: `w${i}`, pool: "p" })));
-  const handler = new InferenceHandler(buildSnapshot([]), fleet, NOBODY, ALONE, DEFAULT_HANDLER);
+  const handler = new InferenceHandler(buildSnapshot([]), fleet, recordToAll([]), ALONE, DEFAULT_HANDLER);
   const service = new HandlerService(handler, now, () => {});
   const port = await service.listen("127.0.0.1", 0);
   const session = http2.connect(`http://127.0.0.1:${port}`);

@@ -2,6 +2,7 @@ import { namespaceOf, type Resource } from "../api/resource.ts";
 import type { Problem } from "../api/validate.ts";
 import type { Snapshot } from "./snapshot.ts";
 
+/** Which object is meant. */
 export interface Identity {
   kind: string;
   namespace: string;
@@ -55,7 +56,8 @@ export function refusedStatuses(
   return [...statuses.values()];
 }
 
-function identityKey({ kind, namespace, name }: Identity): string {
+/** `kind namespace/name` */
+export function identityKey({ kind, namespace, name }: Identity): string {
   return `${kind} ${namespace}/${name}`;
 }
 

@@ -57,8 +57,9 @@ export class ApiServer {
       }
       await eventually(async () => {
         const found: unknown = await this.#custom.getClusterCustomObject({ ...DEFINITIONS, name });
-        const { conditions = [] } = (found as { status?: StoredStatus }).status ?? {};
-        return conditions.some(({ type, status }) => type === "Established" && status === "True");
+        // Of a definition that is new, the API server gives null.
+        const { conditions } = (found as { status?: StoredStatus }).status ?? {};
+        return conditions?.some(({ type, status }) => type === "Established" && status === "True") === true;
       });
     }
   }

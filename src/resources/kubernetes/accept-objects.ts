@@ -1,7 +1,7 @@
-import { keyOf, type Resource } from "../../api/resource.ts";
+import type { Resource } from "../../api/resource.ts";
 import { validateResource } from "../../api/validate.ts";
 import type { SnapshotCheck } from "../files.ts";
-import { identityOf, problemText, type ResourceStatus } from "../resource-status.ts";
+import { identityKey, identityOf, problemText, type ResourceStatus } from "../resource-status.ts";
 import { buildSnapshot, type Snapshot } from "../snapshot.ts";
 import { refusingPolicies } from "./refusing-policy.ts";
 
@@ -54,8 +54,9 @@ export function acceptObjects(
   const judgements = declared.map((one) => new Judgement(one, lastGood));
   const snapshotOf = (used: readonly Judgement[]) =>
     buildSnapshot([...standard, ...used.flatMap((one) => one.version ?? [])]);
-  while (withdrawBroken(judgements, checks.mistakes(snapshotOf(judgements))));
-  for (const { object, problem } of checks.references(snapshotOf(judgements)))
+  let whole = snapshotOf(judgements);
+  while (withdrawBroken(judgements, checks.mistakes(whole))) whole = snapshotOf(judgements);
+  for (const { object, problem } of checks.references(whole))
     judgements.find((one) => one.version === object)?.dangling.push(problemText(problem));
   const refusing = judgements.filter((one) => one.refuses).flatMap((one) => refusingPolicies(one.declared.object));
   const { policies, ...rest } = snapshotOf(judgements.filter((one) => one.programmed));
@@ -92,7 +93,7 @@ class Judgement {
   constructor(declared: DeclaredObject, lastGood: ReadonlyMap<string, Resource>) {
     const { object, before } = declared;
     this.declared = declared;
-    this.key = `${object.kind} ${keyOf(object)}`;
+    this.key = identityKey(identityOf(object));
     this.#previous = lastGood.get(this.key) ?? validOnly(before.lastGood);
     this.#problems = problemsOf(object);
     this.version = this.accepted ? object : this.#previous;

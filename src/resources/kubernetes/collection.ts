@@ -14,6 +14,8 @@ export interface CollectionScope {
 /** What a collection tells those who look at it. */
 export interface CollectionEvents {
   changed(): void;
+  /** After a failure it is seen again. */
+  recovered(): void;
   /** The API server cannot be reached or refuses: what was seen last stays, and it is tried again. */
   failed(reason: string, retryMs: number): void;
 }
@@ -54,10 +56,7 @@ export class Collection {
       labelSelector,
       kind.fieldSelector,
     );
-    this.#watch.on("change", () => {
-      this.#retryMs = FIRST_RETRY_MS;
-      events.changed();
-    });
+    this.#watch.on("change", () => this.#seen());
     this.#watch.on("error", (error: unknown) => this.#again(error));
   }
 
@@ -87,9 +86,14 @@ export class Collection {
 
   #connected(): void {
     if (this.#stopped) return;
-    this.#retryMs = FIRST_RETRY_MS;
-    this.#failing = false;
     this.#listed = true;
+    this.#seen();
+  }
+
+  #seen(): void {
+    this.#retryMs = FIRST_RETRY_MS;
+    if (this.#failing) this.#events.recovered();
+    this.#failing = false;
     this.#events.changed();
   }
 

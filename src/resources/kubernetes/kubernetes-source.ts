@@ -2,6 +2,7 @@ import type { KubeConfig } from "@kubernetes/client-node";
 import type { Logger } from "pino";
 import { namespaceOf, type Resource } from "../../api/resource.ts";
 import type { InferencePool } from "../../api/standard-kinds.ts";
+import { identityKey } from "../resource-status.ts";
 import type { DeclaredSource, SnapshotUser } from "../snapshot-user.ts";
 import {
   type AcceptChecks,
@@ -53,7 +54,6 @@ export class KubernetesSource implements DeclaredSource {
   #declared: ReadonlyMap<string, { version: string; declared: DeclaredObject }> = new Map();
   /** What was last written, by uid. */
   readonly #written = new Map<string, StoredStatus>();
-  readonly #failing = new Set<string>();
   /** All that was declared at the start has been seen. */
   #complete = false;
   #lastGood: Accepted["lastGood"] = new Map();
@@ -67,7 +67,7 @@ export class KubernetesSource implements DeclaredSource {
     this.#config = config;
     this.#options = options;
     this.#writer = new StatusWriter(client, config, ({ kind, namespace, name }, reason) =>
-      options.log.warn({ kind: kind.kind, object: `${namespace}/${name}`, reason }, "status cannot be written"),
+      options.log.warn({ kind, object: `${namespace}/${name}`, reason }, "status cannot be written"),
     );
     const { namespace } = options;
     this.#own = OWN_KINDS.map((kind) => ({ kind, collection: this.#collection(kind, { namespace }) }));
@@ -99,12 +99,9 @@ export class KubernetesSource implements DeclaredSource {
   #collection(kind: WatchedKind, scope: CollectionScope): Collection {
     const { log } = this.#options;
     return new Collection(this.#client, this.#config, kind, scope, {
-      changed: () => {
-        if (this.#failing.delete(kind.kind)) log.info({ kind: kind.kind }, "watched again");
-        this.#settle();
-      },
+      changed: () => this.#settle(),
+      recovered: () => log.info({ kind: kind.kind }, "watched again"),
       failed: (reason, retryMs) => {
-        this.#failing.add(kind.kind);
         log.warn({ kind: kind.kind, reason, retryMs }, "cannot be watched; what was seen last stays in use");
         this.#settle();
       },
@@ -201,21 +198,21 @@ export class KubernetesSource implements DeclaredSource {
   }
 
   #writeStatuses(statuses: readonly ObjectStatus[]): void {
-    const byKey = new Map(statuses.map((status) => [`${status.kind} ${status.namespace}/${status.name}`, status]));
+    const byKey = new Map(statuses.map((status) => [identityKey(status), status]));
     const time = `${new Date(this.#options.epochMs()).toISOString().slice(0, 19)}Z`;
     const present = new Set<string>();
     for (const { kind, collection } of this.#own) {
       for (const stored of collection.objects()) {
-        const { uid = "", generation } = stored.metadata ?? {};
-        const status = byKey.get(`${kind.kind} ${stored.metadata?.namespace}/${stored.metadata?.name}`);
+        const { uid = "", generation, namespace = "", name = "" } = stored.metadata ?? {};
+        const status = byKey.get(identityKey({ kind: kind.kind, namespace, name }));
         if (status === undefined || status.generation !== generation) continue;
         present.add(uid);
         const before = this.#written.get(uid) ?? storedStatus(stored);
         const next = statusToStore(status, before, time);
-        if (!this.#written.has(uid) || !sameStatus(before, next)) this.#tell(status);
+        const changed = !sameStatus(before, next);
+        if (changed || !this.#written.has(uid)) this.#tell(status);
+        if (changed) this.#writer.write(kind, status, next);
         this.#written.set(uid, next);
-        if (sameStatus(before, next)) continue;
-        this.#writer.write({ kind, namespace: status.namespace, name: status.name }, next);
       }
     }
     for (const uid of this.#written.keys()) if (!present.has(uid)) this.#written.delete(uid);

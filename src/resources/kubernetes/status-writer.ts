@@ -1,16 +1,11 @@
 import type { CustomObjectsApi, KubeConfig } from "@kubernetes/client-node";
+import { type Identity, identityKey } from "../resource-status.ts";
 import { type Client, reasonOf } from "./collection.ts";
 import type { StoredStatus } from "./conditions.ts";
 import type { WatchedKind } from "./watched-kinds.ts";
 
-/** Where a status belongs. */
-export interface StatusTarget {
-  kind: WatchedKind;
-  namespace: string;
-  name: string;
-}
-
-type Waiting = Map<string, { target: StatusTarget; status: StoredStatus }>;
+/** Statuses to be written, by the key of their object. */
+type Waiting = Map<string, { kind: WatchedKind; object: Identity; status: StoredStatus }>;
 
 const RETRY_MS = 5000;
 
@@ -18,20 +13,20 @@ const RETRY_MS = 5000;
 export class StatusWriter {
   readonly #client: Client;
   readonly #api: CustomObjectsApi;
-  readonly #failed: (target: StatusTarget, reason: string) => void;
+  readonly #failed: (object: Identity, reason: string) => void;
   readonly #waiting: Waiting = new Map();
   #writing: Promise<void> | undefined;
   #retry: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  constructor(client: Client, config: KubeConfig, failed: (target: StatusTarget, reason: string) => void) {
+  constructor(client: Client, config: KubeConfig, failed: (object: Identity, reason: string) => void) {
     this.#client = client;
     this.#api = config.makeApiClient(client.CustomObjectsApi);
     this.#failed = failed;
   }
 
-  write(target: StatusTarget, status: StoredStatus): void {
-    this.#waiting.set(`${target.kind.kind} ${target.namespace}/${target.name}`, { target, status });
+  write(kind: WatchedKind, object: Identity, status: StoredStatus): void {
+    this.#waiting.set(identityKey(object), { kind, object, status });
     this.#writing ??= this.#drain();
   }
 
@@ -46,9 +41,9 @@ export class StatusWriter {
     const again: Waiting = new Map();
     for (const [key, one] of this.#waiting) {
       this.#waiting.delete(key);
-      const reason = await this.#patch(one.target, one.status);
+      const reason = await this.#patch(one.kind, one.object, one.status);
       if (reason === undefined) continue;
-      this.#failed(one.target, reason);
+      this.#failed(one.object, reason);
       again.set(key, one);
     }
     this.#writing = undefined;
@@ -63,7 +58,7 @@ export class StatusWriter {
   }
 
   /** Undefined, or why it failed. An object that is gone needs no status. */
-  async #patch({ kind, namespace, name }: StatusTarget, status: StoredStatus): Promise<string | undefined> {
+  async #patch(kind: WatchedKind, { namespace, name }: Identity, status: StoredStatus): Promise<string | undefined> {
     const [group = "", version = ""] = kind.apiVersion.split("/");
     const asMerge = this.#client.setHeaderOptions("Content-Type", this.#client.PatchStrategy.MergePatch);
     const { plural } = kind;

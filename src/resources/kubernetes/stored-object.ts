@@ -10,7 +10,6 @@ export interface StoredObject {
     uid?: string;
     labels?: Record<string, string>;
     generation?: number;
-    resourceVersion?: string;
     creationTimestamp?: Date | string;
     deletionTimestamp?: Date | string;
   };
